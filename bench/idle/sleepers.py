@@ -25,9 +25,10 @@ LANES = """
         ON CONFLICT DO NOTHING"""
 
 CONNECTIONS = """
-    INSERT INTO channel_connections (company_id, id, source, account_id, account, credentials, hook_hash, renew_at)
+    INSERT INTO channel_connections (company_id, id, source, account_id, account, credentials, hook_hash, renew_at,
+                                     templates_due_at)
     SELECT c.company_id, 'chn_' || source, source, '1', '{}', 'sealed', sha256((c.company_id || source)::bytea),
-           now() + interval '30 days'
+           now() + interval '30 days', now() + interval '30 days'
       FROM companies c CROSS JOIN unnest($1::text[]) AS source
      WHERE c.environment = 'live'"""
 

@@ -3098,8 +3098,9 @@ export class TemplatesResource extends Resource {
   /**
    * Synchronise the templates with the channel now.
    *
-   * This happens every five minutes without a call. Templates that were created at the channel appear, templates that
-   * were deleted there go, and templates that the channel does not have yet are submitted.
+   * This happens without a call: within five minutes of what the channel reports, every five minutes while it reviews
+   * a template, and once a day. Templates that were created at the channel appear, templates that were deleted there
+   * go, and templates that the channel does not have yet are submitted.
    *
    * Needs the scope `messages:WRITE`.
    */

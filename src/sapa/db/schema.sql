@@ -1239,6 +1239,8 @@ CREATE TABLE channel_connections (
     created_at       timestamptz(3) NOT NULL DEFAULT now(),
     connected_at     timestamptz(3) NOT NULL DEFAULT now(),
     disconnected_at  timestamptz(3),
+    -- When the account's templates are to be read next, if the channel reviews templates.
+    templates_due_at timestamptz(3) NOT NULL DEFAULT now(),
     CONSTRAINT channel_connections_pkey PRIMARY KEY (company_id, id),
     CONSTRAINT channel_connections_account_key UNIQUE (company_id, source, account_id),
     CONSTRAINT channel_connections_status_check CHECK (status IN ('connected', 'disconnected')),
@@ -1291,6 +1293,8 @@ CREATE TABLE channel_warnings (
 );
 
 CREATE INDEX channel_connections_renew_idx ON channel_connections (renew_at) WHERE status = 'connected';
+CREATE INDEX channel_connections_templates_idx
+    ON channel_connections (source, templates_due_at) WHERE status = 'connected';
 
 -- When each connection may send again. Unlogged: after a crash of PostgreSQL the first sends do not wait.
 CREATE UNLOGGED TABLE channel_paces (
@@ -2513,6 +2517,7 @@ CREATE TABLE message_templates (
 );
 
 CREATE INDEX message_templates_unsubmitted_idx ON message_templates (company_id) WHERE provider_id IS NULL;
+CREATE INDEX message_templates_pending_idx ON message_templates (company_id) WHERE status = 'PENDING';
 CREATE INDEX message_templates_created_idx ON message_templates (company_id, created_at, id);
 
 -- One record for each call that asked for a message. Partitioned by the month in which it was stored, which is not the

@@ -10,7 +10,7 @@ from sapa.access.actions import get_company
 from sapa.db.pool import Database
 from sapa.messaging.channels.abilities import ChannelTemplate
 from sapa.messaging.templates import actions, queries
-from sapa.messaging.templates.sync import synchronise_company
+from sapa.messaging.templates.sync import list_companies, synchronise_company
 from sapa.messaging.templates.text import parse_content
 from tests.conftest import Installation
 from tests.factories import Environments
@@ -331,6 +331,29 @@ async def test_verdicts_on_status_quality_and_category_are_followed(live_company
         return (await live_company.get("/templates")) == [] or None
 
     await eventually(gone)
+
+
+async def test_an_account_is_read_when_it_is_connected_reviews_a_template_or_reports_a_new_one(
+    live_company: Live, company: Environments
+) -> None:
+    context = live_company.context
+
+    async def is_listed() -> bool:
+        return company.live in [found async for found in list_companies(context)]
+
+    assert await is_listed()  # it was connected just now
+    live_company.peer.answers = [(200, {"data": []})]
+    await synchronise_company(context, company.live)
+    assert not await is_listed()
+    verdict = {"message_template_name": "made_there", "message_template_language": "id", "event": "APPROVED"}
+    await live_company.hook.send_change(verdict, field="message_template_status_update")
+    await eventually(is_listed)
+    live_company.peer.answers = [(200, {"data": [LISTED[0] | {"status": "PENDING", "id": "88"}]})]
+    await synchronise_company(context, company.live)
+    assert await is_listed()  # it has not decided
+    live_company.peer.answers = [(200, {"data": LISTED[:1]})]
+    await synchronise_company(context, company.live)
+    assert not await is_listed()
 
 
 async def test_a_template_that_the_channel_has_is_changed_there_first(live_company: Live) -> None:

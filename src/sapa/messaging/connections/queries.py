@@ -105,7 +105,7 @@ REPLACE = sql(
     UPDATE channel_connections
        SET account = $3::text::json, credentials = $4, hook_hash = coalesce($5, hook_hash), status = 'connected',
            verified_at = NULL, last_error = NULL, last_error_at = NULL, disconnected_at = NULL,
-           renew_at = CASE WHEN $6 THEN clock.renew_at END,
+           renew_at = CASE WHEN $6 THEN clock.renew_at END, templates_due_at = clock.now,
            connected_at = CASE WHEN status = 'connected' THEN connected_at ELSE clock.now END
       FROM (SELECT now() AS now, now() + interval '10 minutes' AS renew_at) AS clock
      WHERE company_id = $1 AND id = $2"""

@@ -94,8 +94,8 @@ async def delete(tx: Tx, company: Company, id: str) -> None:
 
 
 async def apply_verdict(tx: Tx, company: Company, verdict: TemplateVerdict) -> None:
-    """Stores a channel's decision, if the template and the decision are known. A template that was deleted there goes
-    here, too."""
+    """Stores a channel's decision, if the decision is known. A template that was deleted there goes here, too; one that
+    was created there is read with all of its parts in the next round."""
     word = (verdict.status or "").upper()
     if word == DELETED:
         await queries.delete_by_name(tx, company.id, verdict.name, verdict.language)
@@ -104,9 +104,11 @@ async def apply_verdict(tx: Tx, company: Company, verdict: TemplateVerdict) -> N
     if status is None and verdict.quality is None and verdict.category is None:
         return
     reason = None if verdict.reason in {None, "", "NONE"} else verdict.reason
-    await queries.decide(
+    decided = await queries.decide(
         tx, company.id, verdict.name, verdict.language, status, reason, verdict.quality, verdict.category
     )
+    if decided is None:
+        await queries.ask_for_templates(tx, company.id)
 
 
 async def adopt(tx: Tx, company: Company, owner: str, found: ChannelTemplate, since: datetime) -> None:

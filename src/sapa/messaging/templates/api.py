@@ -86,8 +86,9 @@ async def create_template(call: OutboundCall, body: TemplateIn) -> Template:
 async def sync_templates(call: OutboundCall) -> SyncResult:
     """Synchronise the templates with the channel now.
 
-    This happens every five minutes without a call. Templates that were created at the channel appear, templates that
-    were deleted there go, and templates that the channel does not have yet are submitted.
+    This happens without a call: within five minutes of what the channel reports, every five minutes while it reviews a
+    template, and once a day. Templates that were created at the channel appear, templates that were deleted there go,
+    and templates that the channel does not have yet are submitted.
     """
     try:
         found = await sync.synchronise_company(call.context, call.company.id)

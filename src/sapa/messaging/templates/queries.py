@@ -201,12 +201,19 @@ LIST_UNSUBMITTED = sql(
 
 FIND_PROVIDER_ID = sql("SELECT provider_id FROM message_templates WHERE company_id = $1 AND id = $2")
 
-# Test environments have no connections: theirs are of interest only while something is to be submitted.
+# Accounts that are to be read, and those that have not decided yet. Test environments have no connections: theirs are
+# of interest only while something is to be submitted.
 LIST_OWNERS = sql(
     """
     SELECT company_id
       FROM channel_connections
      WHERE status = 'connected' AND source = ANY($1::text[]) AND company_id > $2
+       AND templates_due_at <= statement_timestamp()
+     UNION
+    SELECT t.company_id
+      FROM message_templates t
+      JOIN channel_connections c ON c.company_id = t.company_id
+     WHERE t.status = 'PENDING' AND t.company_id > $2 AND c.status = 'connected' AND c.source = ANY($1::text[])
      UNION
     SELECT t.company_id
       FROM message_templates t
@@ -216,6 +223,16 @@ LIST_OWNERS = sql(
      LIMIT $3""",
     row=TemplateOwner,
     crosses="the worker synchronises the templates of all companies",
+)
+
+ASK_FOR = sql("UPDATE channel_connections SET templates_due_at = now() WHERE company_id = $1 AND status = 'connected'")
+
+# What was asked for since the channel was read stays due.
+POSTPONE = sql(
+    """
+    UPDATE channel_connections
+       SET templates_due_at = now() + make_interval(secs => $3)
+     WHERE company_id = $1 AND status = 'connected' AND templates_due_at <= $2"""
 )
 
 LISTING = Listing(
@@ -320,6 +337,15 @@ async def list_unsubmitted(db: Connection, company_id: int, limit: int) -> Seque
 async def list_owners(db: Connection, sources: Sequence[str], after: int, limit: int) -> list[TemplateOwner]:
     """One page, by company."""
     return await LIST_OWNERS.all(db, list(sources), after, limit)
+
+
+async def ask_for_templates(tx: Tx, company_id: int) -> None:
+    """The next round reads the templates of the company's account."""
+    await ASK_FOR.run(tx, company_id)
+
+
+async def postpone(db: Connection, company_id: int, since: datetime, seconds: float) -> None:
+    await POSTPONE.run(db, company_id, since, seconds)
 
 
 async def find_provider_id(db: Connection, company_id: int, id: str) -> str | None:

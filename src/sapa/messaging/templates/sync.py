@@ -33,6 +33,10 @@ from sapa.work.loops import repeat
 LEASE = "templates"
 LEASE_SECONDS = 120.0
 ROUND_SECONDS = 300.0
+NEXT_SECONDS = 24 * 60 * 60.0
+"""Until an account is read that neither waits for a decision nor was asked for."""
+RETRY_SECONDS = 60 * 60.0
+"""Until an account is read again that could not be read."""
 PAGE_OF_COMPANIES = 1_000
 MAX_SUBMITTED = 50
 
@@ -95,7 +99,8 @@ async def settle(
 
 
 async def synchronise(context: AppContext, stopping: asyncio.Event) -> None:
-    """Worker service: reads each company's templates and decisions from its channel every few minutes."""
+    """Worker service: reads the templates and decisions of the companies that wait for some, and once a day those of
+    each company, from their channels."""
     holder = leases.new_holder()
 
     async def step() -> None:
@@ -132,12 +137,16 @@ async def _try_synchronise(context: AppContext, company_id: int) -> None:
     """An error at one company's channel does not block the other companies."""
     try:
         await synchronise_company(context, company_id)
+        return
     except DatabaseAway:
         raise
     except (NotSent, Unclear, BadAccount) as error:
         log.warning("templates not read", company_id=company_id, reason=str(error))
     except Exception:
         log.exception("templates not synchronised", company_id=company_id)
+    async with context.database.connection() as db:
+        since = (await access.read_clock(db, company_id)).real
+        await queries.postpone(db, company_id, since, RETRY_SECONDS)
 
 
 async def synchronise_company(context: AppContext, company_id: int) -> int | None:
@@ -158,6 +167,8 @@ async def synchronise_company(context: AppContext, company_id: int) -> int | Non
     async with context.database.transaction() as tx:
         await actions.drop_missing(tx, company, account.owner, found, since)
     await _submit_missing(context, company, account)
+    async with context.database.connection() as db:
+        await queries.postpone(db, company_id, since, NEXT_SECONDS)
     return len(found)
 
 
