@@ -13,9 +13,12 @@ import pytest
 
 from sapa.access.actions import get_company, read_clock
 from sapa.context import AppContext
+from sapa.customers import actions as customers
+from sapa.customers.types import CustomerIn
 from sapa.db.pool import Database
-from sapa.messaging.channels.interface import SendReceipt, Source
+from sapa.messaging.channels.interface import Identity, SendReceipt, Source
 from sapa.messaging.connections import actions as connections
+from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.messages import actions as messages
 from sapa.messaging.messages.queries import insert_message
 from sapa.messaging.messages.types import MESSAGE_ID, NewMessage
@@ -137,6 +140,30 @@ async def test_nothing_is_sent_over_a_channel_that_is_disconnected_while_it_wait
         answer = await call
         assert (answer.status_code, answer.json()["error"]["code"]) == (409, "CHANNEL_NOT_CONNECTED"), answer.text
         assert live.peer.requests == []
+
+
+async def test_a_recipient_who_becomes_a_customer_while_a_message_waits_for_its_turn_is_named(
+    installation: Installation, database: Database, company: Environments
+) -> None:
+    recipient = "+628123456789"
+    async with open_live(installation, database, company.live) as live:
+        live.peer.answers = [(200, NUMBER_SENT)]
+        async with database.transaction() as tx:
+            owner, now = await get_company(tx, company.live), (await read_clock(tx, company.live)).now
+            contact = await contacts.find_or_create_contact(tx, owner, [Identity("phone", recipient)], "Budi")
+            await contacts.record_inbound(tx, owner, live.hook.connection_id, contact.id, now, MESSAGE_ID.new())
+            await reserve_slot(tx, company.live, live.hook.connection_id, WAIT_SECONDS)
+        before = await find_free_place(database, company)
+        call = asyncio.create_task(live.post("/messages/send", **build_message(to=recipient)))
+
+        async def is_waiting() -> bool:
+            return await find_free_place(database, company) != before
+
+        await eventually(is_waiting)
+        async with database.transaction() as tx:
+            customer = await customers.find_or_create(tx, owner, CustomerIn(first_name="Budi", phone_number=recipient))
+        sent = (await call).json()["data"]
+        assert sent["customerId"] == customer.id
 
 
 @pytest.mark.one_server("looks for waiting locks, which are on the machine that has the rows")

@@ -25,7 +25,7 @@ MAX_WAIT_SECONDS = 15.0
 
 async def wait_for_turn(context: AppContext, company: Company, plan: SendPlan) -> SendPlan:
     """Call it before anything is stored and while you hold no database connection. While the message waits, its account
-    may be disconnected or get another token."""
+    may be disconnected or get another token, and its recipient may become a customer."""
     if not await wait_until_free(context, plan.connected, plan.draft.content):
         return plan
     async with context.database.connection() as db:
@@ -33,7 +33,7 @@ async def wait_for_turn(context: AppContext, company: Company, plan: SendPlan) -
         connected = await accounts.find_by_id(context, db, company, plan.connected.connection.id)
     if connected is None:
         raise ChannelNotConnected("The channel was disconnected while the message waited for its turn.")
-    return replace(plan, connected=connected)
+    return replace(plan, connected=connected, thread=None)
 
 
 async def wait_until_free(context: AppContext, connected: ConnectedChannel, content: Content) -> bool:

@@ -387,7 +387,7 @@ class SendPlan(Struct, frozen=True):
     clock_read: float
     """The monotonic time at which the clock was read."""
     thread: Thread | None = None
-    """With the recipient, as it was found."""
+    """With the recipient; None if it was not found, or may have changed since."""
     customer_id: str | None = None
     answered: AnsweredMail | None = None
     quoted: str | None = None
