@@ -16,6 +16,7 @@ from sapa.customers.types import (
     CustomerCreated,
     CustomerIn,
     CustomerPatch,
+    CustomerRef,
     CustomerRenamed,
     CustomerUpdated,
     IdentityConflict,
@@ -130,7 +131,7 @@ class ChangedMeanwhile(Exception):
 
 async def find_or_create_together(
     tx: Tx, company: Company, profiles: Sequence[Profile], *, prefers_email: bool = False
-) -> list[Customer | IdentityConflict]:
+) -> list[CustomerRef | IdentityConflict]:
     """For each, the customer with this e-mail address or phone number, or a new one, or why there is none.
 
     Of two different customers the one with the e-mail address is taken if it `prefers_email`; otherwise it is an
@@ -140,20 +141,21 @@ async def find_or_create_together(
     phones = {profile.phone_number for profile in profiles if profile.phone_number}
     found = await queries.list_shared_by_contact(tx, company.id, list(emails), list(phones))
     matcher = ContactMatcher(found, prefers_email=prefers_email)
-    matcher.add(await _create(tx, company, [profile for profile in profiles if matcher.claim(profile)]))
+    new = await _create(tx, company, [profile for profile in profiles if matcher.claim(profile)])
+    matcher.add(map(build_ref, new))
     return [matcher.get(profile) for profile in profiles]
 
 
 class ContactMatcher:
     """Finds customers by e-mail address and phone number, among stored ones and those that are about to be."""
 
-    def __init__(self, customers: Iterable[Customer], *, prefers_email: bool) -> None:
-        self._by_key: dict[tuple[str, str], Customer] = {}
+    def __init__(self, customers: Iterable[CustomerRef], *, prefers_email: bool) -> None:
+        self._by_key: dict[tuple[str, str], CustomerRef] = {}
         self._claimed: set[tuple[str, str]] = set()
         self._prefers_email = prefers_email
         self.add(customers)
 
-    def add(self, customers: Iterable[Customer]) -> None:
+    def add(self, customers: Iterable[CustomerRef]) -> None:
         for customer in customers:
             for key in _contact_keys(customer.email and customer.email.casefold(), customer.phone_number):
                 self._by_key[key] = customer
@@ -166,7 +168,7 @@ class ContactMatcher:
         self._claimed.update(keys)
         return True
 
-    def get(self, profile: Profile) -> Customer | IdentityConflict:
+    def get(self, profile: Profile) -> CustomerRef | IdentityConflict:
         keys = _contact_keys(profile.email_key, profile.phone_number)
         found = [customer for key in keys if (customer := self._by_key.get(key))]
         if not found:

@@ -142,27 +142,29 @@ LOCK_MANY = sql(
     row=Customer,
 )
 
-# As above: each customer by the index of its own key.
-LOCK_MANY_BY_CONTACT = sql(
-    f"""
-    SELECT {COLUMNS}
+
+def _build_by_contact(columns: str, lock: str) -> str:
+    """As above: each customer by the index of its own key."""
+    return f"""
+    SELECT {columns}
       FROM unnest($2::text[]) AS requested (address)
      CROSS JOIN LATERAL (
-           SELECT {COLUMNS} FROM customers
+           SELECT {columns} FROM customers
             WHERE company_id = $1 AND email_key BETWEEN requested.address AND requested.address
-            ORDER BY email_key LIMIT 1 FOR UPDATE) AS c
+            ORDER BY email_key LIMIT 1 {lock}) AS c
     UNION ALL
-    SELECT {COLUMNS}
+    SELECT {columns}
       FROM unnest($3::text[]) AS requested (number)
      CROSS JOIN LATERAL (
-           SELECT {COLUMNS} FROM customers
+           SELECT {columns} FROM customers
             WHERE company_id = $1 AND phone_number BETWEEN requested.number AND requested.number
-            ORDER BY phone_number LIMIT 1 FOR UPDATE) AS c""",
-    row=Customer,
-)
+            ORDER BY phone_number LIMIT 1 {lock}) AS c"""
 
-# As above, and their names cannot change while they are copied to orders.
-SHARE_MANY_BY_CONTACT = sql(LOCK_MANY_BY_CONTACT.text.replace("FOR UPDATE", "FOR SHARE"), row=Customer)
+
+LOCK_MANY_BY_CONTACT = sql(_build_by_contact(COLUMNS, "FOR UPDATE"), row=Customer)
+
+# Their names cannot change while they are copied to orders.
+SHARE_MANY_BY_CONTACT = sql(_build_by_contact(", ".join(CustomerRef.__struct_fields__), "FOR SHARE"), row=CustomerRef)
 
 SHARE_MANY = sql(
     f"SELECT {COLUMNS} FROM customers WHERE company_id = $1 AND id = ANY($2) ORDER BY id FOR SHARE", row=Customer
@@ -311,7 +313,7 @@ async def lock_customers_by_contact(
 
 async def list_shared_by_contact(
     tx: Tx, company_id: int, emails: Sequence[str], phones: Sequence[str]
-) -> list[Customer]:
+) -> list[CustomerRef]:
     """Like `lock_customers_by_contact`, with shared locks."""
     return await SHARE_MANY_BY_CONTACT.all(tx, company_id, sorted(emails), sorted(phones))
 

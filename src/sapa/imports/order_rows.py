@@ -19,7 +19,7 @@ from sapa.imports.rows import FileRow
 from sapa.imports.types import Outcome, Problem, build_problem
 from sapa.orders import actions
 from sapa.orders.bulk import actions as bulk
-from sapa.orders.bulk.actions import BulkOrder, BulkPayment, BulkRefund
+from sapa.orders.bulk.actions import BuiltOrder, BulkOrder, BulkPayment, BulkRefund
 from sapa.orders.document import build_new_order, with_sold
 from sapa.orders.editing import EDITED
 from sapa.orders.pricing.types import DiscountIn, LineDiscountIn, LineItemVariant, ShippingLineIn, TaxLineIn
@@ -144,14 +144,14 @@ class PreparedOrder(Struct, frozen=True):
     """A row, and the order that it is if it is new, or why it cannot be one."""
 
     row: OrderRow
-    new: BulkOrder | Problem
+    new: BulkOrder | BuiltOrder | Problem
 
 
 def prepare_order(
     context: StoreContext, row: OrderRow, on_sale: Mapping[str, VariantOnSale] = MappingProxyType({})
 ) -> PreparedOrder:
     try:
-        return PreparedOrder(row, _build_bulk_order(context, row, on_sale))
+        return PreparedOrder(row, bulk.build_ahead(_build_bulk_order(context, row, on_sale)))
     except ApiError as error:
         return PreparedOrder(row, build_problem(0, error))
 
@@ -215,7 +215,7 @@ async def _place_together(
     variants = await _list_variants(tx, context, [prepared.row for prepared in new.values()])
     on_sale = await stock.list_on_sale(tx, context.company, _list_variant_ids(new.values()))
     results: list[Result] = ["unchanged"] * len(rows)
-    orders: dict[int, BulkOrder] = {}
+    orders: dict[int, BulkOrder | BuiltOrder] = {}
     for index, prepared in new.items():
         if on_sale and _list_variant_ids([prepared]):
             prepared = prepare_order(context, prepared.row, on_sale)
@@ -246,11 +246,14 @@ async def _list_variants(tx: Tx, context: StoreContext, rows: Sequence[OrderRow]
     return await stock.list_by_sku(tx, context.company, sorted(skus))
 
 
-def _with_variants(order: BulkOrder, row: OrderRow, variants: Mapping[str, VariantOnSale]) -> BulkOrder:
+def _with_variants(
+    new: BulkOrder | BuiltOrder, row: OrderRow, variants: Mapping[str, VariantOnSale]
+) -> BulkOrder | BuiltOrder:
     """With the products that its lines name by SKU."""
     found = [_find_variant(line, variants) for line in row.line_items or ()]
     if not any(found):
-        return order
+        return new
+    order = new.order if isinstance(new, BuiltOrder) else new
     return msgspec.structs.replace(order, new_order=with_sold(order.new_order, found))
 
 

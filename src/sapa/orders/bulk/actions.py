@@ -1,12 +1,12 @@
 """Places many orders at once, by the same rules as one.
 
-Other orders of the company wait from the first number to the commit. So the orders are computed before, and what they
-announce while the database inserts them.
+Other orders of the company wait from the first number to the commit. So the orders are computed before, if possible
+ahead of the transaction, and what they announce while the database inserts them.
 """
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
 
@@ -21,7 +21,7 @@ from sapa.events import EncodedEvents, Event, encode_events
 from sapa.http.errors import ApiError, Invalid
 from sapa.orders.actions import EARLIEST, build_contact, in_customer, parse_past
 from sapa.orders.bulk import queries
-from sapa.orders.bulk.queries import OrderClock, OrderInsert, OrderNumbers
+from sapa.orders.bulk.queries import EncodedOrder, OrderClock, OrderInsert, OrderNumbers
 from sapa.orders.document import NewOrder, build_address, build_tags
 from sapa.orders.history.changes import build_changes
 from sapa.orders.history.types import Action, NewHistoryEntry
@@ -57,6 +57,10 @@ from sapa.values.change_actor import ChangeActor
 from sapa.values.company import Company
 from sapa.values.instants import format_instant
 from sapa.values.json import encode
+
+END_OF_TIME = "9000-01-01T00:00:00.000Z"
+LONGEST_AHEAD = timedelta(seconds=60)
+"""Between an order that was built ahead, with the payments of that instant, and its transaction."""
 
 
 class BulkPayment(Struct, frozen=True):
@@ -114,6 +118,13 @@ class BuiltOrder(Struct, frozen=True):
     id: str
     placed_at: str | None
     steps: list[Step]
+    encoded: EncodedOrder
+    built_at: str
+
+    @property
+    def latest(self) -> str:
+        """The latest instant that it names."""
+        return max(self.placed_at or "", *(step.at for step in self.steps))
 
     @property
     def new_order(self) -> NewOrder:
@@ -141,16 +152,23 @@ def build_contact_profile(company: Company, contact: OrderCustomerIn) -> Profile
         raise in_customer(error) from None
 
 
+def build_ahead(order: BulkOrder) -> BulkOrder | BuiltOrder:
+    """Computes what needs no database; an invalid order is refused when it is placed."""
+    now = format_instant(datetime.now(UTC))
+    built = _build_or_refuse(order, OrderClock(now, company_now=END_OF_TIME))
+    return order if isinstance(built, ApiError) else built
+
+
 async def place_together(
-    tx: Tx, company: Company, orders: Sequence[BulkOrder], *, by: ChangeActor
+    tx: Tx, company: Company, orders: Sequence[BulkOrder | BuiltOrder], *, by: ChangeActor
 ) -> list[ApiError | None]:
     """For each, why it was refused, or None. Raises ChangedMeanwhile, or a unique violation, when another transaction
     stored the same customer or order: then place them one by one."""
     clock = await queries.get_clock(tx, company.id)
-    built = [_build_or_refuse(order, clock) for order in orders]
+    built = _build_rest(orders, clock)
     valid = [one for one in built if isinstance(one, BuiltOrder)]
     refs = await _list_customers(tx, company, valid)
-    new = [(one, _build_new(one, ref)) for one in valid if not isinstance(ref := refs[one.id], ApiError)]
+    new = [(one, ref) for one in valid if not isinstance(ref := refs[one.id], ApiError)]
     if new:
         await _insert(tx, company, new, by)
     return [_find_refusal(one, refs) for one in built]
@@ -181,13 +199,32 @@ def _find_refusal(one: BuiltOrder | ApiError, refs: dict[str, CustomerRef | ApiE
     return refusal if isinstance(refusal, ApiError) else None
 
 
+def _build_rest(orders: Sequence[BulkOrder | BuiltOrder], clock: OrderClock) -> list[BuiltOrder | ApiError]:
+    """Those that were built ahead are built again if they name the future, or were built too long ago or by a clock
+    that differs."""
+    earliest = format_instant(datetime.fromisoformat(clock.now) - LONGEST_AHEAD)
+    built: list[BuiltOrder | ApiError] = []
+    for order in orders:
+        if isinstance(order, BulkOrder):
+            built.append(_build_or_refuse(order, clock))
+        elif order.latest <= clock.company_now and earliest <= order.built_at <= clock.now:
+            built.append(order)
+        else:
+            built.append(_build_or_refuse(order.order, clock))
+    return built
+
+
 def _build_or_refuse(order: BulkOrder, clock: OrderClock) -> BuiltOrder | ApiError:
     try:
         placed_at = None if order.placed_at is None else _format_placed_at(order.placed_at, clock)
         now = clock.now if placed_at is None or not order.is_history else placed_at
-        return BuiltOrder(order, ORDER_ID.new(), placed_at, list(_list_steps(order, placed_at, now, clock.company_now)))
+        steps = list(_list_steps(order, placed_at, now, clock.company_now))
     except ApiError as error:
         return error
+    id, new_order, revision = ORDER_ID.new(), order.new_order, steps[-1].revision
+    transfers = build_transfers(build_balance(new_order.priced.total), revision.balance)
+    insert = OrderInsert(id, new_order, revision, placed_at, not order.is_history, transfers)
+    return BuiltOrder(order, id, placed_at, steps, queries.encode_order(insert), clock.now)
 
 
 def _format_placed_at(instant: datetime, clock: OrderClock) -> str:
@@ -256,17 +293,14 @@ async def _list_customers(
     contacts = [contact for _, contact in by_contact]
     found = await customers.find_or_create_together(tx, company, contacts, prefers_email=is_history) if contacts else []
     for (one, _), result in zip(by_contact, found, strict=True):
-        refs[one.id] = result if isinstance(result, ApiError) else build_ref(result)
+        refs[one.id] = result
     return refs
 
 
-def _build_new(one: BuiltOrder, ref: CustomerRef | None) -> OrderInsert:
-    transfers = build_transfers(build_balance(one.new_order.priced.total), one.revision.balance)
-    return OrderInsert(one.id, one.new_order, one.revision, ref, one.placed_at, not one.order.is_history, transfers)
-
-
-async def _insert(tx: Tx, company: Company, new: Sequence[tuple[BuiltOrder, OrderInsert]], by: ChangeActor) -> None:
-    documents = queries.build_documents([insert for _, insert in new])
+async def _insert(
+    tx: Tx, company: Company, new: Sequence[tuple[BuiltOrder, CustomerRef | None]], by: ChangeActor
+) -> None:
+    documents = queries.build_documents([(one.encoded, customer) for one, customer in new])
     numbers = await queries.take_numbers(tx, company.id, len(new))
     inserting = asyncio.create_task(queries.insert_orders(tx, company.id, by, numbers, documents))
     try:
@@ -284,13 +318,13 @@ def _encode_list(values: Sequence[Struct]) -> Raw:
     return Raw(encode(values)) if values else _EMPTY
 
 
-def _build_order(insert: OrderInsert, place: int, numbers: OrderNumbers) -> Order:
+def _build_order(one: BuiltOrder, customer: CustomerRef | None, place: int, numbers: OrderNumbers) -> Order:
     """The order as the database has it."""
-    new_order, revision, customer = insert.new_order, insert.revision, insert.customer
+    new_order, revision = one.new_order, one.revision
     state, priced, balance = revision.state, revision.priced, revision.balance
     return Order(
-        id=insert.id,
-        order_id=new_order.order_id or insert.id,
+        id=one.id,
+        order_id=new_order.order_id or one.id,
         order_number=str(numbers.first + place),
         status=state.status,
         fulfillment_status=state.fulfillment_status,
@@ -317,21 +351,21 @@ def _build_order(insert: OrderInsert, place: int, numbers: OrderNumbers) -> Orde
         payments=_encode_list(balance.payments),
         refunds=_encode_list(balance.refunds),
         fulfillments=_encode_list(balance.fulfillments),
-        created_at=insert.placed_at or numbers.at,
-        updated_at=max(insert.placed_at or "", numbers.at),
+        created_at=one.placed_at or numbers.at,
+        updated_at=max(one.placed_at or "", numbers.at),
     )
 
 
 def _build_announcements(
-    new: Sequence[tuple[BuiltOrder, OrderInsert]], numbers: OrderNumbers, by: ChangeActor
+    new: Sequence[tuple[BuiltOrder, CustomerRef | None]], numbers: OrderNumbers, by: ChangeActor
 ) -> Announcements:
     """Step by step, as if they had been placed and changed one after the other."""
     events: list[Event] = []
     history: list[tuple[str, NewHistoryEntry, str]] = []
     entries: list[NewTimelineEntry] = []
     changed: list[OrderChanged] = []
-    for place, (one, insert) in enumerate(new):
-        order, first, is_history = _build_order(insert, place, numbers), one.steps[0], one.order.is_history
+    for place, (one, customer) in enumerate(new):
+        order, first, is_history = _build_order(one, customer, place, numbers), one.steps[0], one.order.is_history
         at = datetime.fromisoformat(first.at) if is_history else None
         entries.extend(build_entries(order, None, NEW, at))
         if not is_history:

@@ -1,6 +1,6 @@
 """How many orders are stored at once."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -52,10 +52,16 @@ class OrderInsert(Struct, frozen=True):
     id: str
     new_order: NewOrder
     revision: Revision
-    customer: CustomerRef | None
     placed_at: str | None
     earns: bool
     transfers: Transfers
+
+
+class EncodedOrder(Struct, frozen=True):
+    """An order of a batch without its customer, and its payments and refunds, as `insert_orders` stores them."""
+
+    document: bytes
+    transfers: list[bytes]
 
 
 class OrderNumbers(Struct, frozen=True):
@@ -86,11 +92,12 @@ INSERT_MANY = sql(
         SELECT $1, id, customer, customer_id, customer_text, earns, {WRITTEN.listed}, {PRICED.listed}, {STATE.listed},
                {BALANCE.listed}, $2, ($3::bigint + place - 1)::text, coalesce(placed_at, $4::text::timestamptz),
                GREATEST(placed_at, $4::text::timestamptz)
-          FROM ROWS FROM (json_to_recordset($5::json) AS (
-                   id text, customer json, customer_id text, customer_text text, placed_at timestamptz,
-                   earns boolean, {WRITTEN.typed}, {PRICED.typed}, {STATE.typed}, {BALANCE.typed}))
-               WITH ORDINALITY AS input (id, customer, customer_id, customer_text, placed_at, earns, {WRITTEN.listed},
-                                         {PRICED.listed}, {STATE.listed}, {BALANCE.listed}, place)
+          FROM ROWS FROM (
+                   json_to_recordset($5::json) AS (id text, placed_at timestamptz, earns boolean, {WRITTEN.typed},
+                                                   {PRICED.typed}, {STATE.typed}, {BALANCE.typed}),
+                   json_to_recordset($6::json) AS (customer json, customer_id text, customer_text text))
+               WITH ORDINALITY AS input (id, placed_at, earns, {WRITTEN.listed}, {PRICED.listed}, {STATE.listed},
+                                         {BALANCE.listed}, customer, customer_id, customer_text, place)
         RETURNING company_id, cell
     ), counted AS (
         INSERT INTO counter_deltas (company_id, counter, cell, delta)
@@ -98,7 +105,7 @@ INSERT_MANY = sql(
     ), transacted AS (
         INSERT INTO order_transactions (company_id, id, order_id, kind, amount, currency, method, occurred_at)
         SELECT $1, id, order_id, kind, amount, currency, method, at
-          FROM json_to_recordset($6::json) AS t (id text, order_id text, kind text, amount numeric, currency text,
+          FROM json_to_recordset($7::json) AS t (id text, order_id text, kind text, amount numeric, currency text,
                                                  method text, at timestamptz)
     )
     SELECT count(*) FROM made WHERE company_id = $1"""
@@ -132,46 +139,58 @@ async def take_numbers(tx: Tx, company_id: int, count: int) -> OrderNumbers:
     return numbers
 
 
-def build_documents(orders: Sequence[OrderInsert]) -> tuple[bytes, bytes]:
-    """The orders and their payments and refunds, as `insert_orders` stores them."""
+def encode_order(order: OrderInsert) -> EncodedOrder:
+    new_order = order.new_order
+    document = {
+        "id": order.id,
+        "placed_at": order.placed_at,
+        "earns": order.earns,
+        **WRITTEN.document(new_order),
+        **PRICED.document(order.revision.priced),
+        **STATE.document(order.revision.state),
+        **BALANCE.document(order.revision.balance),
+    }
+    document["order_id"] = new_order.order_id or order.id
     transfers = [
         {
             "id": transfer.id,
             "order_id": order.id,
             "kind": transfer.kind,
             "amount": transfer.amount,
-            "currency": order.new_order.currency,
+            "currency": new_order.currency,
             "method": transfer.method,
             "at": transfer.at,
         }
-        for order in orders
         for transfer in order.transfers.new
     ]
-    return encode([_build_document(order) for order in orders]), encode(transfers)
+    return EncodedOrder(encode(document), [encode(transfer) for transfer in transfers])
 
 
-async def insert_orders(
-    tx: Tx, company_id: int, by: ChangeActor, numbers: OrderNumbers, documents: tuple[bytes, bytes]
-) -> None:
-    await INSERT_MANY.run(tx, company_id, encode(by), numbers.first, numbers.at, *documents)
+def build_documents(orders: Sequence[tuple[EncodedOrder, CustomerRef | None]]) -> tuple[bytes, bytes, bytes]:
+    """The orders, their customers, and their payments and refunds, as `insert_orders` stores them."""
+    return (
+        _encode_list(order.document for order, _ in orders),
+        encode([_build_customer_columns(customer) for _, customer in orders]),
+        _encode_list(transfer for order, _ in orders for transfer in order.transfers),
+    )
 
 
-def _build_document(order: OrderInsert) -> dict[str, Any]:
-    customer, revision = order.customer, order.revision
-    document = {
-        "id": order.id,
+def _encode_list(documents: Iterable[bytes]) -> bytes:
+    return b"[" + b",".join(documents) + b"]"
+
+
+def _build_customer_columns(customer: CustomerRef | None) -> dict[str, Any]:
+    return {
         "customer": customer,
         "customer_id": None if customer is None else customer.id,
         "customer_text": build_customer_text(customer),
-        "placed_at": order.placed_at,
-        "earns": order.earns,
-        **WRITTEN.document(order.new_order),
-        **PRICED.document(revision.priced),
-        **STATE.document(revision.state),
-        **BALANCE.document(revision.balance),
     }
-    document["order_id"] = order.new_order.order_id or order.id
-    return document
+
+
+async def insert_orders(
+    tx: Tx, company_id: int, by: ChangeActor, numbers: OrderNumbers, documents: tuple[bytes, bytes, bytes]
+) -> None:
+    await INSERT_MANY.run(tx, company_id, encode(by), numbers.first, numbers.at, *documents)
 
 
 def encode_history(entries: Sequence[tuple[str, NewHistoryEntry, str]]) -> bytes:
