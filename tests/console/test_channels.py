@@ -150,6 +150,10 @@ async def test_the_web_chat_is_connected_with_its_snippet(owner: httpx.AsyncClie
     for text in look.values():
         assert f'value="{text}"' in page
         assert f">{text}</text>" in page, "also in the preview"
+    assert "<dt>Asked before the chat</dt>" not in page
+    await owner.post("/live/channels/WIDGET", data={"token": await read_token(owner), **look, "form": "contact"})
+    page = (await owner.get("/live/channels/WIDGET")).text
+    assert "<dt>Asked before the chat</dt><dd>name, and email or phone</dd>" in page
 
 
 async def test_a_carrier_is_refused_connected_tested_and_disconnected(owner: httpx.AsyncClient, peer: Peer) -> None:

@@ -78,6 +78,7 @@ async def test_costs_are_shown_with_the_message_the_template_and_in_a_report(
         report = (await owner.get(f"/test/reports/costs?by={grouping}")).text
         assert "Rp\u00a01,775.75" in report
         assert key is None or key in report
+        assert not re.search(r'class="long">\d{4}-', report), "a day as people write it"
         assert ('id="costs-title"' in report) == (grouping == "day")
         file = await owner.get(f"/test/reports/files/costs.csv?by={grouping}&days=7")
         header, *rows = csv.reader(StringIO(file.text))

@@ -1,6 +1,7 @@
 """Home: who waits longest, in whose eyes, and when a backup is too old."""
 
 import re
+from html import unescape
 
 import httpx
 import pytest
@@ -40,7 +41,9 @@ async def test_home_compares_today_and_says_what_runs_out(
 ) -> None:
     """Yesterday counts until this time of the day; the curve has every day."""
     await make_product(api, name="Gayo", variants=[{"title": "M", "price": 1, "inventoryQuantity": 2}])
-    for ago, price in (("1 minute", 30_000), ("1 day 1 minute", 20_000), ("3 days", 50_000)):
+    for ago, price in (
+        ("1 minute", 30_000), ("1 day 1 minute", 20_000), ("23 hours 50 minutes", 70_000), ("3 days", 50_000)
+    ):  # fmt: skip
         order = await make_order(api, lineItems=[{"title": "Kopi", "price": price, "quantity": 1}])
         async with database.connection() as db:
             await db.execute(
@@ -50,10 +53,15 @@ async def test_home_compares_today_and_says_what_runs_out(
             )
     async with open_browser(installation, await make_person(database, company)) as owner:
         shown = (await owner.get("/live")).text
+        net, _ = re.findall(r'<a href="/console(/live/orders[^"]+)">yesterday by ', shown)
+        until_now = read((await owner.get(unescape(net))).text)
     assert "1 product runs out of stock Gayo 2" in read(shown)
+    assert re.search(r"Rp\s30,000 ▲ 50% yesterday by \d\d:\d\d: Rp\s20,000", read(shown)), "not of the whole day"
+    assert "Rp 20,000" in until_now
+    assert "Rp 70,000" not in until_now
     curves = re.findall(r"The last 14 days: ([^\"]+)", shown)
     assert [len(curve.split(", ")) for curve in curves] == [14, 14]
-    assert sum(int(count) for count in curves[1].split(", ")) == 3
+    assert sum(int(count) for count in curves[1].split(", ")) == 4
 
 
 async def test_home_says_what_failed_and_what_is_left_to_set_up(

@@ -128,12 +128,13 @@ async def test_rewards_are_made_changed_and_withdrawn_and_the_log_says_so(
 
 async def test_the_ledger_is_checked(api: httpx.AsyncClient, owner: httpx.AsyncClient, database: Database) -> None:
     ayu = await make_customer(api)
-    await add_points(api, ayu["id"], 70)
+    await add_points(api, ayu["id"], 1070)
     page = (await owner.get("/live/loyalty/check")).text
+    assert "<dd>1,070</dd>" in page
     assert "every wallet adds up" in page
     async with database.transaction() as tx:
         await tx.execute(
-            "UPDATE loyalty_wallets SET available = 71, lifetime_earned = 71 WHERE customer_id = $1", ayu["id"]
+            "UPDATE loyalty_wallets SET available = 1071, lifetime_earned = 1071 WHERE customer_id = $1", ayu["id"]
         )
     page = (await owner.get("/live/loyalty/check")).text
     assert "1 wallet contradicts its entries" in page

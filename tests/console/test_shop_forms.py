@@ -148,6 +148,8 @@ async def test_an_order_is_made_of_products_and_articles_and_kept_as_a_draft(
     assert (order["total"], order["shippingAddress"]["address1"]) == (175_500 + 18_000 - 18_000 + 0, "Jl. Satu 1")
     draft = name_made(await send(agent, "/draft-orders/new", **form))
     assert (await api.get(f"/draft-orders/{draft}")).json()["data"]["customerId"] == ayu
+    for path in ("/live/draft-orders", f"/live/draft-orders/{draft}"):
+        assert f'{ayu}">Ayunda' in (await agent.get(path)).text, "by name"
     details = await send(agent, f"/draft-orders/{draft}/details", notes="Titip satpam", tags="hadiah")
     assert details.status_code == 303, details.text
     assert (await api.get(f"/draft-orders/{draft}")).json()["data"]["tags"] == ["hadiah"]

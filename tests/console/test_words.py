@@ -9,7 +9,9 @@ import pytest
 from sapa.console.error_words import name_column
 from sapa.console.rendering import HERE
 from sapa.console.translations import read_translations, translate
+from sapa.console.webhook_pages import list_kinds
 from sapa.db.pool import Database
+from sapa.domains import ROUTES
 from sapa.imports.sources.spreadsheet_fields import FIELDS
 from sapa.messaging.channels.registry import CHANNEL_NAMES, CHANNELS
 from sapa.shipping.carriers.registry import CARRIERS
@@ -70,6 +72,14 @@ async def test_an_error_is_shown_in_the_readers_language(
 @pytest.mark.parametrize("text", TYPES)
 def test_timeline_entries_are_translated(text: str) -> None:
     assert text in read_translations("id")
+
+
+def test_the_meaning_of_every_event_is_translated() -> None:
+    """And whole: a sentence goes on in the next line of the source."""
+    meanings = [meaning for _, meaning in list_kinds()]
+    assert ROUTES
+    assert [meaning for meaning in meanings if meaning not in read_translations("id")] == [], "add to words/id.json"
+    assert [meaning for meaning in meanings if not meaning.endswith(".")] == []
 
 
 @pytest.mark.parametrize("language", ["en", "id"])

@@ -87,6 +87,7 @@ async def test_a_notification_opens_its_conversation_and_signing_out_ends_the_wo
         await page.goto("/console/profile")
         await page.check("[name=desktop]")
         await page.click("#alerts button.main")
+        await expect(page.locator(".toasts")).to_be_visible()
         await page.goto("/console/test/inbox")
         await page.add_init_script("Object.defineProperty(document, 'hidden', { get: () => true });")
         await page.goto("/console/test/products")

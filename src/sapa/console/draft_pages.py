@@ -2,6 +2,7 @@
 
 from starlette.responses import Response
 
+from sapa.console.inbox_queue import read_people
 from sapa.console.order_pages import MOST_LINES, gather_edit
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import DEVELOPERS, EVERYBODY
@@ -15,13 +16,17 @@ async def list_drafts(page: PageRequest) -> Response:
     params = page.request.query_params
     query = {"status": params.get("status", ""), "page": params.get("page", "")}
     found = await page.call("GET", "/draft-orders", query | {"limit": "25"})
-    return page.show("draft_orders.html", items=found["data"], meta=found["meta"], query=query, statuses=STATUSES)
+    names = await read_people(page, found["data"])
+    return page.show(
+        "draft_orders.html", items=found["data"], meta=found["meta"], query=query, statuses=STATUSES, names=names
+    )
 
 
 @console.get("/{environment}/draft-orders/{id}", roles=EVERYBODY)
 async def show_draft(page: PageRequest) -> Response:
     draft = (await page.call("GET", f"/draft-orders/{page.request.path_params['id']}"))["data"]
-    return page.show("draft_order.html", draft=draft, most_lines=MOST_LINES, given=page.form_value)
+    names = await read_people(page, [draft])
+    return page.show("draft_order.html", draft=draft, most_lines=MOST_LINES, given=page.form_value, names=names)
 
 
 @console.post("/{environment}/draft-orders/{id}", roles=EVERYBODY, shown_by=show_draft, says="Draft saved")

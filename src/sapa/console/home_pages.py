@@ -57,9 +57,10 @@ class SalesFigure(Struct, frozen=True):
     today: str
     link: str
     yesterday: str
+    """Until this time of the day, as are the orders behind the link."""
     earlier_link: str
     change: int | None
-    """In percent of what yesterday had at this time of the day."""
+    """In percent of yesterday's."""
     points: str
     days: list[str]
     """The oldest first."""
@@ -95,6 +96,7 @@ async def show_home(page: PageRequest) -> Response:
         "home.html",
         clock=clock,
         now=clock.now,
+        time=page.formats.clock(clock.now),
         waiting=waiting,
         waiting_total=waiting_total,
         names=await read_people(page, waiting),
@@ -132,12 +134,14 @@ async def _list_sales(page: PageRequest) -> list[SalesFigure]:
         recent = await reports.list_recent_sales(db, page.company_id, RECENT_DAYS)
     earlier = await page.api.cache("earlier sales", page.company_id, CURVE_SECONDS, read_earlier)
     days = [*recent, *(day for day in earlier if day.day < recent[-1].day)]  # another day may have begun meanwhile
-    links = [link_orders(page, day.currency, day.starts_at, day.ends_at) for day in recent]
-    show = partial(page.formats.short_money, currency=recent[0].currency)
+    today, yesterday = recent
+    ends = (today.ends_at, yesterday.this_hour)
+    links = [link_orders(page, day.currency, day.starts_at, end) for day, end in zip(recent, ends, strict=True)]
+    show = partial(page.formats.short_money, currency=today.currency)
     return [
-        _build_figure("Net sales today", links, show, [day.net for day in days], recent[1].net_so_far),
+        _build_figure("Net sales today", links, show, [day.net for day in days], yesterday.net_so_far),
         _build_figure(
-            "Orders today", links, page.formats.number, [day.orders for day in days], recent[1].orders_so_far
+            "Orders today", links, page.formats.number, [day.orders for day in days], yesterday.orders_so_far
         ),
     ]
 
@@ -152,7 +156,7 @@ def _build_figure(
         label,
         show(values[0]),
         links[0],
-        show(values[1]),
+        show(so_far),
         links[1],
         change,
         build_curve(oldest_first),

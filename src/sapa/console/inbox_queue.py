@@ -133,9 +133,9 @@ async def read_queue(page: PageRequest, team: Team) -> Json:
     }
 
 
-async def read_people(page: PageRequest, tickets: list[Json]) -> dict[str, str]:
-    """The names of the tickets' customers, by id: the same in the queue as in the conversation."""
-    ids = sorted({ticket["customerId"] for ticket in tickets if ticket["customerId"]})
+async def read_people(page: PageRequest, records: list[Json]) -> dict[str, str]:
+    """The names of the customers of tickets or drafts, by id: the same in a list as on the page of one."""
+    ids = sorted({record["customerId"] for record in records if record["customerId"]})
     if not ids:
         return {}
     async with page.context.database.connection() as db:

@@ -307,4 +307,5 @@ async def show_catalogue(page: PageRequest) -> Response:
 
 def list_kinds() -> list[tuple[str, str]]:
     """Every kind of event and what it means."""
-    return [(kind, (event.__doc__ or "").strip().splitlines()[0]) for kind, event in sorted(CATALOGUE.items())]
+    meanings = {kind: (event.__doc__ or "").partition("\n\n")[0] for kind, event in sorted(CATALOGUE.items())}
+    return [(kind, " ".join(meaning.split())) for kind, meaning in meanings.items()]

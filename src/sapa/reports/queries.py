@@ -110,7 +110,7 @@ SUM_SALES = sql(
 RECENT_SALES = sql(
     """
     SELECT to_char(d.day, 'YYYY-MM-DD') AS day, c.currency, s.orders, s.net, s.orders_so_far, s.net_so_far, d.starts_at,
-           d.ends_at
+           d.ends_at, d.this_hour
       FROM companies c
      CROSS JOIN LATERAL (
            SELECT t.day, t.day::timestamp AT TIME ZONE c.time_zone AS starts_at,

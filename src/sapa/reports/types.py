@@ -123,6 +123,8 @@ class DaySales(Struct, frozen=True):
     net_so_far: Decimal
     starts_at: datetime
     ends_at: datetime
+    this_hour: datetime
+    """This time of the day, on that day."""
 
 
 class MoneyStep(Struct, frozen=True):

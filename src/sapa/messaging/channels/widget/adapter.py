@@ -64,9 +64,7 @@ class Widget:
         AccountField("greeting", "Greeting", is_secret=False, is_required=False, pattern=r".{0,200}"),
         AccountField("hours", "Opening hours, as text", is_secret=False, is_required=False, pattern=r".{0,100}"),
         AccountField("agent", "Name shown with replies", is_secret=False, is_required=False, pattern=r".{0,60}"),
-        AccountField(
-            "form", "Ask before the chat: name or contact", is_secret=False, is_required=False, pattern=r"name|contact"
-        ),
+        AccountField("form", "Asked before the chat", is_secret=False, is_required=False, pattern=r"name|contact"),
     )
     capabilities = Capabilities(
         sends=frozenset({"message", "template", "media", "interactive"}),
