@@ -49,6 +49,12 @@ async def test_batches_have_the_size_that_is_asked_for_and_every_row_once() -> N
     assert [cell for cells in found for cell in cells] == [str(number) for number in range(ROWS)]
 
 
+async def test_a_batch_can_grow_by_half_from_the_smallest_on() -> None:
+    async with read_ahead(await open_reader(read_all), 400) as ahead:
+        found = await list_batches(ahead, [25, 37, 52])
+    assert [len(cells) for cells in found] == [25, 35, 50]
+
+
 async def test_what_reading_raises_comes_after_the_rows_before() -> None:
     async def fail_later(position: int) -> bytes:
         if position >= 1_000:

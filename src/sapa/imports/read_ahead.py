@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager, suppress
 from sapa.imports.rows import Batch, RowReader
 
 MOST_BYTES_OF_A_BATCH = 4 * 1_048_576
-ROWS_OF_A_PIECE = 25
+ROWS_OF_A_PIECE = 5
+"""Batches are made of whole pieces. Larger ones would keep the smallest batches from growing by half."""
 BYTES_OF_A_PIECE = 262_144
 
 

@@ -173,10 +173,11 @@ class RowReader:
         self._objects = ObjectBuilder(header.columns)
         self._is_csv = job.format == "csv" and not job.is_converted
         self._decoder = build_decoder(row)
+        self._yielded_at = self._records.position
 
     async def next_batch(self, most_rows: int, most_bytes: int) -> Batch:
         parts: list[Part] = []
-        records, start, yielded_at = self._records, self._records.position, self._records.position
+        records, start = self._records, self._records.position
         record = None
         while len(parts) < most_rows and records.position - start < most_bytes:
             record = await records.next()
@@ -185,8 +186,8 @@ class RowReader:
             found = self._converted_row(record) if self._is_converted else self._row(record)
             if found is not None:
                 parts.append(Part(found, records.position, records.line))
-            if records.position - yielded_at > BYTES_BETWEEN_YIELDS:
-                yielded_at = records.position
+            if records.position - self._yielded_at > BYTES_BETWEEN_YIELDS:
+                self._yielded_at = records.position
                 await _give_way()
         return Batch(parts, records.position, records.line, is_last=record is None)
 
