@@ -22,6 +22,7 @@ from tests.factories import Environments
 
 _SAID = re.compile(r"""\bt\(\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')""")
 _SEVERAL = re.compile(r"\{n\} (?!ms\b)([a-z]+ )*[a-z]+s\b(?! \d)")
+_CODE = re.compile(r"[a-z]+(_[a-z0-9]+)+|[A-Z][A-Z_]+|[a-z]+([A-Z][a-z]+)+|url|otp|[ms]pm")
 TEMPLATES = sorted((HERE / "templates").glob("*.html"))
 
 
@@ -72,6 +73,13 @@ async def test_an_error_is_shown_in_the_readers_language(
 @pytest.mark.parametrize("text", TYPES)
 def test_timeline_entries_are_translated(text: str) -> None:
     assert text in read_translations("id")
+
+
+def test_no_code_of_the_api_is_a_text_in_english() -> None:
+    """What has a word in Indonesian has one in English."""
+    codes = {text for text in read_translations("id") if _CODE.fullmatch(text)} - {"COD", "ID"}
+    assert len(codes) > 50
+    assert sorted(codes - set(read_translations("en"))) == []
 
 
 def test_the_meaning_of_every_event_is_translated() -> None:
