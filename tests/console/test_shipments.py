@@ -201,6 +201,18 @@ async def test_store_locations_are_made_changed_and_removed_and_the_log_says_by_
     assert "Carriers pick up parcels at a store location" in (await owner.get("/test/stores")).text
 
 
+async def test_a_store_that_has_only_the_ids_of_its_area_shows_names(
+    owner: httpx.AsyncClient, sandbox: httpx.AsyncClient
+) -> None:
+    """A program need not give them."""
+    body = {"name": "Toko Menteng", **{name: value for name, value in parcels.SENDER.items() if name != "name"}}
+    store = (await sandbox.post("/shipping/store-locations", json=body)).json()["data"]
+    page = (await owner.get(f"/test/stores/{store['id']}")).text
+    chosen = re.search(r'class="area-chosen">([^<]+)<', page)
+    assert chosen is not None
+    assert chosen[1].endswith(", Menteng")
+
+
 async def test_another_companys_shipments_and_stores_are_out_of_reach(
     installation: Installation, database: Database, owner: httpx.AsyncClient
 ) -> None:

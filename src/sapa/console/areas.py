@@ -2,6 +2,7 @@
 has no areas to search."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from starlette.responses import JSONResponse, Response
@@ -26,6 +27,8 @@ SEARCH, LABEL, FOUND = "areaSearch", "areaLabel", "area"
 """Fields of the search: the words, the label of the chosen area, and the choice among the results."""
 FIELDS = (*CHOSEN, SEARCH, LABEL)
 MOST = 8
+LONGEST_ID = 18
+"""Digits; the API refuses larger numbers."""
 _IDS = ("provinceId", "cityId", "districtId", "subDistrictId")
 
 
@@ -39,8 +42,14 @@ async def suggest_areas(page: PageRequest) -> Response:
 async def list_choices(page: PageRequest, prefix: str, values: dict[str, str]) -> dict[str, Any]:
     """What the form offers. A result that was chosen becomes the values of the four levels."""
     take_found(page, prefix, values)
+    district, sub_district = (values.get(prefix + field, "") for field in ("kecamatanId", "kelurahanId"))
     async with page.context.database.connection() as db:
-        is_searchable = await areas.is_searchable(db, await access.get_company(db, page.company_id))
+        company = await access.get_company(db, page.company_id)
+        is_searchable = await areas.is_searchable(db, company)
+        stored: Sequence[str | None] = []
+        if is_searchable and not values.get(prefix + LABEL) and _is_id(district):
+            sub_district_id = int(sub_district) if _is_id(sub_district) else None
+            stored = await areas.list_names(db, company, int(district), sub_district_id)
     lists = {level: [] for level, _, _ in CHAIN} if is_searchable else await _list_chain(page, prefix, values)
     words = values.get(prefix + SEARCH, "") if is_searchable and page.form_value("step") == "areas" else ""
     found = await _search(page, words) if words else []
@@ -48,6 +57,8 @@ async def list_choices(page: PageRequest, prefix: str, values: dict[str, str]) -
     names = {prefix + field: find_name(lists, level, values[prefix + field]) for level, field, _ in CHAIN}
     if parts := split_label(values.get(prefix + LABEL, "")):
         names |= {prefix + "kelurahanId": parts[0], prefix + "kecamatanId": parts[1]}
+    elif stored:
+        names |= {prefix + "kelurahanId": stored[0], prefix + "kecamatanId": stored[1]}
     return lists | {"names": names, "is_searchable": is_searchable, "results": results, "searched": words}
 
 
@@ -65,6 +76,10 @@ def _is_same_city(first: str, second: str) -> bool:
     """With or without the words for a city and a regency."""
     names = [re.sub(r"^(kota|kabupaten|kab\.?)\s+", "", name.strip().casefold()) for name in (first, second)]
     return names[0] == names[1]
+
+
+def _is_id(value: str) -> bool:
+    return value.isdecimal() and len(value) <= LONGEST_ID
 
 
 def take_found(page: PageRequest, prefix: str, values: dict[str, str]) -> None:

@@ -121,6 +121,18 @@ async def is_searchable(db: Connection, company: Company) -> bool:
     return has_places or await queries.has_areas(db)
 
 
+async def list_names(
+    db: Connection, company: Company, district_id: int, sub_district_id: int | None
+) -> Sequence[str | None]:
+    """From the sub-district to the province, by the ids that parcels have; empty if the district is not known."""
+    places = get_environment(company).list_places(LOCATED_BY_AREAS) or ()
+    return (
+        _find_place_names(places, district_id, sub_district_id)
+        or await queries.find_names(db, district_id, sub_district_id)
+        or await queries.find_served_names(db, company.id, LOCATED_BY_AREAS, district_id, sub_district_id)
+    )
+
+
 async def _search_dictionary(db: Connection, terms: Sequence[str], limit: int) -> list[AreaPath]:
     """As it is written; if nothing is found, with one edit in each word."""
     if not terms:
