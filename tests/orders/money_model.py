@@ -82,20 +82,25 @@ class ModelOrder(Struct):
         return max(0, self.shipping_charged - self.shipping_refunded)
 
     @property
+    def owed(self) -> int:
+        """Without what refunds took off it."""
+        return self.total - self.removed
+
+    @property
     def outstanding(self) -> int:
-        return self.total - self.removed - (self.paid - self.refunded)
+        return self.owed - (self.paid - self.refunded)
 
     @property
     def financial_status(self) -> str:
         if self.status_is("refunded") and not self.paid:
             return "refunded"
         if not self.paid:
-            return self.by_hand if not self.total else "pending"
+            return self.by_hand if not self.owed else "pending"
         if self.refunded == self.paid:
             return "refunded"
         if self.refunded:
             return "partially_refunded"
-        return "paid" if self.paid >= self.total else "partially_paid"
+        return "paid" if self.paid >= self.owed else "partially_paid"
 
     @property
     def fulfillment_status(self) -> str:
@@ -263,9 +268,9 @@ def edit(order: ModelOrder, quantities: list[int], more: list[ModelLine], shelf:
     for name, value in changes.items():
         setattr(order, name, value)
     price(order)
-    if order.total and not order.paid:
-        order.by_hand = "pending"
     order.removed = max(0, order.removed + sum(line.gone for line in order.lines) - gone)
+    if order.owed and not order.paid:
+        order.by_hand = "pending"
     if order.removed > order.total:
         raise Refused("INVALID_TRANSITION")
     wanted = sum(line.quantity for line in order.lines if line.is_variant) - before

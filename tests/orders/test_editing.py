@@ -233,3 +233,34 @@ async def test_a_line_with_returned_units_takes_no_more(api: httpx.AsyncClient) 
     )
     assert more["fulfillmentStatus"] == "unfulfilled"
     assert (await api.post(f"/orders/{order['id']}/fulfillments", json={})).status_code == 201
+
+
+async def give_up_a_gift(api: httpx.AsyncClient) -> Order:
+    """An order that costs nothing, of which the only unit is given up: nothing is refunded."""
+    gift = {"title": "Stiker", "price": 10, "quantity": 1}
+    order = await make_order(api, lineItems=[gift], discounts=[{"percentage": 100}])
+    assert (await refund(api, order["id"], lineItems=[units(order["lineItems"][0], 1)])).json()["data"]["amount"] == 0
+    return await read(api, order["id"])
+
+
+async def test_an_order_of_which_nothing_is_outstanding_is_paid(api: httpx.AsyncClient) -> None:
+    order = await give_up_a_gift(api)
+    kept = {"id": order["lineItems"][0]["id"], "quantity": 1}
+    bag = {"title": "Tas", "price": 5, "quantity": 1}
+    owed = await edit(api, order["id"], lineItems=[kept, bag], discounts=[])
+    assert (owed["total"], owed["outstanding"], owed["financialStatus"]) == (15, 5, "pending")
+    await pay(api, order["id"], 5)
+    assert (await read(api, order["id"]))["financialStatus"] == "paid"
+    fees = [{"title": "Asuransi", "amount": 1}]
+    assert (await edit(api, order["id"], fees=fees))["financialStatus"] == "partially_paid"
+    assert (await edit(api, order["id"], fees=[]))["financialStatus"] == "paid"
+
+
+async def test_an_order_that_owes_nothing_keeps_the_status_that_it_is_given(api: httpx.AsyncClient) -> None:
+    order = await give_up_a_gift(api)
+    assert (await edit(api, order["id"], discounts=[]))["outstanding"] == 0
+    assert (await edit(api, order["id"], financialStatus="paid"))["financialStatus"] == "paid"
+    same = await edit(api, order["id"], lineItems=[{"id": order["lineItems"][0]["id"], "quantity": 1, "title": "Pin"}])
+    assert same["financialStatus"] == "paid"
+    fees = [{"title": "Asuransi", "amount": 1}]
+    assert (await edit(api, order["id"], fees=fees))["financialStatus"] == "pending"

@@ -40,6 +40,7 @@ from sapa.orders.settlement.balance import (
     build_payment,
     find_same_payment,
     plan_refund,
+    require_names,
     require_outstanding,
 )
 from sapa.orders.settlement.fulfilment import build_fulfillment
@@ -144,6 +145,7 @@ async def record_payment(
     tx: Tx, company: Company, id: str, body: PaymentIn, *, by: ChangeActor = SYSTEM
 ) -> tuple[Payment, bool]:
     """The payment, and whether it is new: one with the same reference is recorded once."""
+    require_names(body)
     stored = await _lock(tx, company, id)
     before = revision_of(stored)
     if existing := find_same_payment(before.balance, body):

@@ -224,7 +224,7 @@ def _refund_rest(revision: Revision, now: str) -> Revision:
 
 
 def _with_payments(revision: Revision, balance: OrderBalance, status: FinancialStatus) -> Revision:
-    """The order with a balance whose status was set: an order that costs nothing has no payments to derive it from."""
+    """The order with a balance whose status was set: an order that owes nothing has no payments to derive it from."""
     return msgspec.structs.replace(
         revision, balance=balance, state=msgspec.structs.replace(revision.state, financial_status=status)
     )

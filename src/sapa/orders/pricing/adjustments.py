@@ -5,6 +5,7 @@ Amounts that depend on others are 0 until the order is priced.
 
 from collections.abc import Sequence
 from decimal import Decimal
+from typing import TypeVar
 
 from msgspec import UNSET, UnsetType
 
@@ -25,12 +26,14 @@ from sapa.values.money import BadMoney, parse_amount, shorten
 
 NOTHING = Decimal(0)
 
+Label = TypeVar("Label", str, str | None)
+
 
 def build_line_discount(field: str, body: LineDiscountIn | None | UnsetType, currency: str) -> LineDiscount | None:
     if body is None or body is UNSET:
         return None
     amount, percentage = _parse_share(field, "percentage", body.amount, body.percentage, currency)
-    return LineDiscount(amount, percentage, body.title)
+    return LineDiscount(amount, percentage, _parse_label(f"{field}.title", body.title))
 
 
 def build_discounts(bodies: Sequence[DiscountIn], currency: str) -> list[Discount]:
@@ -62,14 +65,15 @@ def parse_field(field: str, amount: Decimal, currency: str) -> Decimal:
 
 def _discount(field: str, body: DiscountIn, currency: str) -> Discount:
     amount, percentage = _parse_share(field, "percentage", body.amount, body.percentage, currency)
-    return Discount(body.code, body.title, amount, percentage)
+    code, title = _parse_label(f"{field}.code", body.code), _parse_label(f"{field}.title", body.title)
+    return Discount(code, title, amount, percentage)
 
 
 def _shipping_line(field: str, body: ShippingLineIn, currency: str) -> ShippingLine:
     title = _parse_label(f"{field}.title", body.title)
     price = parse_field(f"{field}.price", body.price, currency)
     discount = build_line_discount(f"{field}.discount", body.discount, currency)
-    return ShippingLine(title, body.code, price, discount, price, NOTHING, price)
+    return ShippingLine(title, _parse_label(f"{field}.code", body.code), price, discount, price, NOTHING, price)
 
 
 def _tax_line(field: str, body: TaxLineIn, currency: str) -> TaxLine:
@@ -97,7 +101,7 @@ def _parse_percentage(field: str, percentage: Decimal) -> Decimal:
     return shorten(percentage)
 
 
-def _parse_label(field: str, text: str) -> str:
-    if not text.strip():
+def _parse_label(field: str, text: Label) -> Label:
+    if text is not None and not text.strip():
         raise Invalid.field(field, "must not be blank")
     return text

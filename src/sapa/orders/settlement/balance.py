@@ -53,13 +53,13 @@ def build_balance(total: Decimal) -> OrderBalance:
 
 
 def derive_financial_status(total: Decimal, balance: OrderBalance, current: FinancialStatus) -> FinancialStatus:
-    """An order that costs nothing and was never paid keeps the status that it was given."""
-    paid, refunded = balance.total_paid, balance.total_refunded
+    """An order of which nothing was ever owed or paid keeps the status that it was given."""
+    paid, refunded, owed = balance.total_paid, balance.total_refunded, total - balance.removed
     if not paid:
-        return "pending" if total else current
+        return "pending" if owed else current
     if refunded:
         return "refunded" if refunded == paid else "partially_refunded"
-    return "paid" if paid >= total else "partially_paid"
+    return "paid" if paid >= owed else "partially_paid"
 
 
 def find_same_payment(balance: OrderBalance, body: PaymentIn) -> Payment | None:
@@ -73,6 +73,13 @@ def find_same_payment(balance: OrderBalance, body: PaymentIn) -> Payment | None:
                 f" {payment.amount} by {payment.method}. Use another reference for another payment."
             )
     return None
+
+
+def require_names(body: PaymentIn) -> None:
+    for name in ("method", "reference"):
+        text = getattr(body, name)
+        if text is not None and not text.strip():
+            raise Invalid.field(name, "must not be blank")
 
 
 def build_payment(currency: str, body: PaymentIn, paid_at: str, now: str) -> Payment:
