@@ -52,6 +52,14 @@ async def test_the_same_statement_twice(sandbox: httpx.AsyncClient) -> None:
     assert stored.json() == first.json()
 
 
+async def test_the_same_statement_at_once_is_stored_once(sandbox: httpx.AsyncClient) -> None:
+    lines = [{"parcel": (await deliver(sandbox))["id"], "amount": 99_000} for _ in range(3)]
+    responses = await asyncio.gather(*(settle(sandbox, build("S-1", *lines)) for _ in range(8)))
+    assert sorted(response.status_code for response in responses) == [200] * 7 + [201]
+    assert len({response.json()["data"]["id"] for response in responses}) == 1
+    assert await differences(sandbox) == []
+
+
 async def test_a_parcel_is_paid_out_once(sandbox: httpx.AsyncClient) -> None:
     """By two statements at the same time, and twice in one."""
     parcel = await deliver(sandbox)
@@ -130,6 +138,7 @@ async def test_bodies_that_cannot_be_used(sandbox: httpx.AsyncClient) -> None:
         (build("S", line) | {"remittedAt": "2999-01-01T00:00:00Z"}, "remittedAt"),
         (build("S", line) | {"remittedAt": "0001-01-01T00:00:00+14:00"}, "remittedAt"),
         (build("S", line) | {"currency": "XXX"}, "currency"),
+        (build(" ", line), "reference"),
         (build("S"), "lines"),
         (build("S", {"parcel": " ", "amount": 1}), "lines[0].parcel"),
         (build("S", line, {"parcel": "B", "amount": 0.001}), "lines[1].amount"),

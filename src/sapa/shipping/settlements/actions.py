@@ -98,6 +98,7 @@ async def settle(tx: Tx, company: Company, body: SettlementIn) -> Settlement | C
     """Reconciles a statement. The same statement again changes nothing."""
     body = await _normalise(tx, company, body)
     fingerprint = sha256(msgspec.json.encode(body)).digest()
+    await queries.lock_statements(tx, company.id)
     existing = await queries.find_same(tx, company.id, body.provider, body.reference, fingerprint)
     if existing is not None:
         return existing
@@ -124,6 +125,8 @@ async def _normalise(tx: Tx, company: Company, body: SettlementIn) -> Settlement
     """Amounts in their shortest form. Raises Invalid."""
     if not PROVIDERS[body.provider].collects_cash:
         raise Invalid.field("provider", f"{body.provider} does not collect cash on delivery")
+    if not body.reference.strip():
+        raise Invalid.field("reference", "must not be blank")
     try:
         currency = parse_currency(body.currency or company.currency)
     except BadMoney as error:

@@ -70,6 +70,9 @@ RESOLVE = sql(
 
 GET = sql(f"SELECT {_SETTLEMENT} FROM settlements WHERE company_id = $1 AND id = $2", row=Settlement)
 
+# One statement at a time, so that the same one sent twice at once is stored once and found by the other call.
+LOCK_STATEMENTS = sql("SELECT pg_advisory_xact_lock(hashtextextended('settlements of ' || $1::bigint, 0))")
+
 FIND_SAME = sql(
     f"""
     SELECT {_SETTLEMENT}
@@ -131,6 +134,11 @@ async def insert_differences(tx: Tx, company_id: int, rows: Sequence[Sequence[ob
 async def resolve_difference(tx: Tx, company_id: int, id: str, *values: object) -> CodDifference | None:
     """None if it is not there, or resolved before."""
     return await RESOLVE.find(tx, company_id, id, *values)
+
+
+async def lock_statements(tx: Tx, company_id: int) -> None:
+    """Until the transaction ends."""
+    await LOCK_STATEMENTS.run(tx, company_id)
 
 
 async def find_same(
