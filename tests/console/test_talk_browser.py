@@ -1,5 +1,7 @@
 """A conversation in a real browser: its days, films and failures, and the contact who becomes a customer."""
 
+import re
+
 import httpx
 import pytest
 from playwright.async_api import Browser, FilePayload, expect
@@ -37,6 +39,7 @@ async def test_days_films_and_messages_that_failed(
         days = page.locator(".line.day")
         await expect(days).to_have_count(2)
         await expect(days.nth(1)).to_have_text("Today")
+        await expect(page.locator(".window")).to_have_text(re.compile(r"^Reply window: 23 h \d+ min left$"))
         await page.set_input_files("#reply [name=files]", [FILM])
         await page.click("#reply [data-send]")
         await expect(page.locator(".line.out video[controls]")).to_have_count(1)

@@ -192,9 +192,19 @@ document.addEventListener("keydown", (event) => {
   isGoing = !isGoing && event.key === "g";
 });
 
+// As the server says it: in days from two on, in minutes below an hour.
+const saySpan = (seconds, { days, hours, minutes }) => {
+  const whole = Math.floor(seconds / 60), h = Math.floor(whole / 60);
+  if (h >= 48) return days.replace("{n}", Math.floor(h / 24));
+  return h ? hours.replace("{h}", h).replace("{m}", whole % 60) : minutes.replace("{n}", whole);
+};
 const countDown = () => {
   for (const time of document.querySelectorAll("[data-until]")) {
     const seconds = Math.max(0, (new Date(time.dataset.until) - Date.now()) / 1000);
+    if (time.dataset.hours) {
+      time.textContent = saySpan(seconds, time.dataset);
+      continue;
+    }
     const parts = [seconds / 3600, (seconds / 60) % 60, seconds % 60].map((part) => String(Math.floor(part)).padStart(2, "0"));
     time.textContent = parts.join(":");
   }
