@@ -11,6 +11,7 @@ import httpx
 import msgspec
 import pytest
 
+from sapa.access import actions as access
 from sapa.db.counters import get_total
 from sapa.db.pool import Database
 from tests import depth
@@ -291,6 +292,28 @@ async def test_the_past_of_an_order_lies_between_1900_and_now(
         "1900-01-01T00:00:00.000Z",
         "2026-01-31T09:30:00.123Z",
     }
+
+
+async def test_the_future_is_that_of_the_company(
+    installation: Installation, company: Environments, database: Database, tmp_path: Path
+) -> None:
+    """Also of payments, and where the test clock is ahead."""
+    tomorrow = (datetime.now(UTC) + timedelta(days=1)).isoformat()
+    order = {"lineItems": [{"title": "Kopi", "price": 85000, "quantity": 2}]}
+    orders = [
+        {"orderId": "placed", **order, "createdAt": tomorrow},
+        {"orderId": "paid", **order, "payments": [{"amount": 85000, "paidAt": tomorrow}]},
+        {"orderId": "now", **order, "financialStatus": "paid"},
+    ]
+    path = write_ndjson(tmp_path / "o.ndjson", orders)
+    done = run_import(installation, company.test, path, "orders")
+    assert done.counts == (1, 0, 0, 2)
+    assert [(line, field, "future" in reason) for line, field, reason in done.errors] == [
+        (1, "createdAt", True), (2, "paidAt", True),
+    ]  # fmt: skip
+    async with database.transaction() as tx:
+        await access.move_clock(tx, company.test, timedelta(days=2))
+    assert run_import(installation, company.test, path, "orders").counts == (2, 0, 1, 0)
 
 
 async def test_an_order_that_was_just_imported_and_does_not_change_is_counted_as_it_was(
