@@ -125,6 +125,20 @@ async def test_a_shipment_that_is_not_booked_has_no_label(sandbox: httpx.AsyncCl
     assert shipment["id"] in refused.json()["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    ("scenario", "status", "reason"),
+    [("unpaid", 201, "is not paid yet"), ("booking_timeout", 202, "has not confirmed the booking")],
+)
+async def test_a_booking_without_an_awb_says_what_it_waits_for(
+    sandbox: httpx.AsyncClient, scenario: str, status: int, reason: str
+) -> None:
+    to = {**parcels.DELIVERY, "notes": f"#sim:{scenario}"}
+    waiting = await parcels.create(sandbox, "aggregator_carrier", status=status, autoBook=True, delivery=to)
+    refused = await fetch(sandbox, waiting["id"])
+    assert parcels.error_of(refused) == (409, "NOT_BOOKED")
+    assert reason in refused.json()["error"]["message"]
+
+
 async def test_the_sorting_code_of_the_carrier_is_on_the_label(sandbox: httpx.AsyncClient) -> None:
     created = await parcels.create(sandbox, "aggregator_carrier", autoBook=True)
     shipment = await parcels.until_status(sandbox, created["id"], sortingCode=...)

@@ -48,8 +48,12 @@ def get_number(shipment: StoredShipment) -> str:
     if traits.is_local:
         return shipment.awb if shipment.awb and is_encodable(shipment.awb) else shipment.id
     number = shipment.awb or (shipment.order_no if traits.pace == "ride" else None)
+    if shipment.shipping_status in {"booking", "booking_unknown"}:
+        raise NotBooked(f"The carrier has not confirmed the booking of the shipment {shipment.id} yet.")
     if shipment.shipping_status in BOOKABLE | NOT_BOOKED_YET:
         raise NotBooked(f"The shipment {shipment.id} is {shipment.shipping_status}. Book it, then print its label.")
+    if number is None and shipment.payment_status == "pending":
+        raise NotBooked(f"The booking of the shipment {shipment.id} is not paid yet. Pay it, then print its label.")
     if number is None:
         raise NotBooked(f"The carrier has not assigned an awb to the shipment {shipment.id} yet. Try again shortly.")
     return number
