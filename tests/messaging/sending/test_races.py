@@ -157,7 +157,7 @@ async def test_a_recipient_who_becomes_a_customer_while_a_message_waits_for_its_
         call = asyncio.create_task(live.post("/messages/send", **build_message(to=recipient)))
 
         async def is_waiting() -> bool:
-            return await find_free_place(database, company) != before
+            return bool(await find_free_place(database, company) != before)
 
         await eventually(is_waiting)
         async with database.transaction() as tx:
