@@ -1,7 +1,7 @@
 """Connections whose errors tell a lost database from a bug of ours."""
 # ruff: noqa: ASYNC109 — the time limits are parameters of asyncpg's methods, which are repeated here
 
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -63,55 +63,64 @@ _CONNECT = (
 )
 
 
+def _get_all(rows: Any) -> Any:
+    return rows
+
+
+def _get_first(rows: Any) -> Any:
+    return rows[0] if rows else None
+
+
 class TranslatingConnection(Connection):
     """Raises DatabaseAway when the database is lost during a statement, and for no other reason.
 
-    The three fetches repeat asyncpg's own few lines instead of calling them: every read passes here, and one more
-    coroutine costs a microsecond.
+    Every read passes here, and one more coroutine costs a microsecond: the three fetches return that of `_run`.
     """
 
-    async def _run(self, query: str, args: tuple[object, ...], limit: int, timeout: float | None, kind: Any) -> Any:
+    def fetch(
+        self, query: str, *args: object, timeout: float | None = None, record_class: Any = None
+    ) -> Coroutine[Any, Any, Any]:
+        return self._run(query, args, 0, timeout, record_class, _get_all)
+
+    def fetchrow(
+        self, query: str, *args: object, timeout: float | None = None, record_class: Any = None
+    ) -> Coroutine[Any, Any, Any]:
+        return self._run(query, args, 1, timeout, record_class, _get_first)
+
+    def fetchval(
+        self, query: str, *args: object, column: int = 0, timeout: float | None = None
+    ) -> Coroutine[Any, Any, Any]:
+        return self._run(query, args, 1, timeout, None, lambda rows: rows[0][column] if rows else None)
+
+    async def _run(
+        self,
+        query: str,
+        args: tuple[object, ...],
+        limit: int,
+        timeout: float | None,
+        kind: Any,
+        choose: Callable[[Any], Any],
+    ) -> Any:
         """A statement that is prepared already is run at once; asyncpg's way there takes four more coroutines. Whatever
         is unusual goes that way: the first time, a traced call, a table that has changed since."""
-        protocol = self._protocol  # type: ignore[attr-defined]
-        statement = self._stmt_cache.get((query, kind or protocol.get_record_class(), False))  # type: ignore[attr-defined]
-        if statement is not None and not self._query_loggers:  # type: ignore[attr-defined]
-            try:
-                return await protocol.bind_execute(statement, args, "", limit, False, timeout)
-            except OutdatedSchemaCacheError:
-                await self.reload_schema_state()
-                raise
-            except InvalidCachedStatementError:
-                self._drop_global_statement_cache()  # type: ignore[attr-defined]
-                if protocol.is_in_transaction():
+        try:
+            self._check_open()  # type: ignore[attr-defined]
+            protocol = self._protocol  # type: ignore[attr-defined]
+            statement = self._stmt_cache.get((query, kind or protocol.get_record_class(), False))  # type: ignore[attr-defined]
+            if statement is not None and not self._query_loggers:  # type: ignore[attr-defined]
+                try:
+                    return choose(await protocol.bind_execute(statement, args, "", limit, False, timeout))
+                except OutdatedSchemaCacheError:
+                    await self.reload_schema_state()
                     raise
-        return await self._execute(query, args, limit, timeout, record_class=kind)  # type: ignore[attr-defined]
-
-    async def fetch(self, query: str, *args: object, timeout: float | None = None, record_class: Any = None) -> Any:
-        try:
-            self._check_open()  # type: ignore[attr-defined]
-            return await self._run(query, args, 0, timeout, record_class)
+                except InvalidCachedStatementError:
+                    self._drop_global_statement_cache()  # type: ignore[attr-defined]
+                    if protocol.is_in_transaction():
+                        raise
+            return choose(await self._execute(query, args, limit, timeout, record_class=kind))  # type: ignore[attr-defined]
         except _STATEMENT as error:
             _raise_translated(self, error)
             raise
-
-    async def fetchrow(self, query: str, *args: object, timeout: float | None = None, record_class: Any = None) -> Any:
-        try:
-            self._check_open()  # type: ignore[attr-defined]
-            rows = await self._run(query, args, 1, timeout, record_class)
-        except _STATEMENT as error:
-            _raise_translated(self, error)
-            raise
-        return rows[0] if rows else None
-
-    async def fetchval(self, query: str, *args: object, column: int = 0, timeout: float | None = None) -> Any:
-        try:
-            self._check_open()  # type: ignore[attr-defined]
-            rows = await self._run(query, args, 1, timeout, None)
-        except _STATEMENT as error:
-            _raise_translated(self, error)
-            raise
-        return rows[0][column] if rows else None
 
     async def execute(self, query: str, *args: object, timeout: float | None = None) -> str:
         try:
