@@ -121,8 +121,9 @@ def test_every_private_attribute_is_named() -> None:
 
 def find_private_uses_of_others() -> set[str]:
     """Names with one underscore that are read from other values than `self`."""
-    files = Path(sapa.__path__[0]).rglob("*.py")
-    read = [node for file in files for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Attribute)]
+    texts = [file.read_text() for file in Path(sapa.__path__[0]).rglob("*.py")]
+    trees = [ast.parse(text) for text in texts if re.search(r"(?<!self)(?<!cls)\._[A-Za-z]", text)]
+    read = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
     return {ast.unparse(node) for node in read if re.match(r"_(?!_)", node.attr) and not _is_self(node.value)}
 
 
