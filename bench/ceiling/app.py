@@ -33,6 +33,7 @@ from sapa.orders.listed_order import ListedOrder
 from sapa.orders.pricing.arithmetic import build_plain_order
 from sapa.orders.pricing.types import LINE_ITEM_ID, LineItem
 from sapa.orders.revision import revision_of
+from sapa.orders.transitions import begin
 from sapa.orders.types import (
     ORDER_ID,
     LineItemIn,
@@ -155,7 +156,7 @@ class Ceiling:
         async with self.pool.transaction() as leased:
             db: Any = leased
             ref = CustomerRef(*await db.fetchrow(customers.SHARE.text, company, given.customer_id))
-            order = build_placed(ORDER_ID.new(), draft, ref)
+            order = build_placed(ORDER_ID.new(), draft, begin(draft), ref)
             values = msgspec.structs.asdict(order) | {
                 "customer_id": ref.id, "customer_text": build_customer_text(ref), "taken": b"{}", "placed_at": None,
                 "placed_by": encode(SYSTEM),

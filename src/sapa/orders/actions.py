@@ -60,6 +60,7 @@ from sapa.orders.shipments import SHIPMENTS
 from sapa.orders.transitions import (
     NEW,
     apply_statuses,
+    begin,
     derive_fulfilment,
     record_statuses,
     with_balance,
@@ -115,7 +116,7 @@ async def place_new(
 ) -> Order:
     """A new order that was checked and priced before."""
     taken = await stock.take(tx, company, count_units(new.priced.line_items))
-    order = build_placed(ORDER_ID.new(), new, customer)
+    order = build_placed(ORDER_ID.new(), new, begin(new), customer)
     announcement = announce_new(order, is_silent=is_silent(tx))
     inserted = await queries.insert_order(tx, company.id, order, customer, taken, placed_at, by, announcement)
     order = msgspec.structs.replace(

@@ -5,7 +5,6 @@ Pure: no database.
 """
 
 from collections.abc import Sequence
-from decimal import Decimal
 
 import msgspec
 from msgspec import Raw, Struct
@@ -20,7 +19,6 @@ from sapa.orders.types import Order, OrderCreated, OrderUpdated, StoredOrder
 from sapa.timeline.actions import encode_entries
 from sapa.values.json import encode
 
-_NOTHING = Decimal(0)
 _EMPTY = Raw(b"[]")
 
 # A quote inside of a text is escaped, so neither can be a part of what a caller sent.
@@ -79,38 +77,38 @@ def announce_change(order: Order, before: OrderState, after: OrderState, *, is_s
     )
 
 
-def build_placed(id: str, new: NewOrder, customer: CustomerRef | None) -> Order:
+def build_placed(id: str, new: NewOrder, revision: Revision, customer: CustomerRef | None) -> Order:
     """The order as it will be stored, without its number and instants. An order without an own id has ours."""
-    priced = new.priced
+    state, priced, balance = revision.state, revision.priced, revision.balance
     return Order(
         id=id,
         order_id=new.order_id or id,
         order_number="",
-        status="active",
-        fulfillment_status="unfulfilled",
-        financial_status="pending",
+        status=state.status,
+        fulfillment_status=state.fulfillment_status,
+        financial_status=state.financial_status,
         total=priced.total,
         currency=new.currency,
-        notes=new.notes,
+        notes=revision.notes,
         customer=None if customer is None else Raw(encode(customer)),
-        line_items=Raw(encode(priced.line_items)),
-        shipping_address=None if new.shipping_address is None else Raw(new.shipping_address),
-        tags=new.tags,
+        line_items=encode_list(priced.line_items),
+        shipping_address=None if revision.shipping_address is None else Raw(revision.shipping_address),
+        tags=revision.tags,
         subtotal=priced.subtotal,
         discount_total=priced.discount_total,
         shipping_total=priced.shipping_total,
         fee_total=priced.fee_total,
         tax_total=priced.tax_total,
-        total_paid=_NOTHING,
-        total_refunded=_NOTHING,
-        outstanding=priced.total,
-        discounts=_encode_list(priced.discounts),
-        shipping_lines=_encode_list(priced.shipping_lines),
-        fees=_encode_list(priced.fees),
-        tax_lines=_encode_list(priced.tax_lines),
-        payments=_EMPTY,
-        refunds=_EMPTY,
-        fulfillments=_EMPTY,
+        total_paid=balance.total_paid,
+        total_refunded=balance.total_refunded,
+        outstanding=balance.outstanding,
+        discounts=encode_list(priced.discounts),
+        shipping_lines=encode_list(priced.shipping_lines),
+        fees=encode_list(priced.fees),
+        tax_lines=encode_list(priced.tax_lines),
+        payments=encode_list(balance.payments),
+        refunds=encode_list(balance.refunds),
+        fulfillments=encode_list(balance.fulfillments),
         created_at="",
         updated_at="",
     )
@@ -130,12 +128,12 @@ def build_revised(stored: StoredOrder, before: Revision, after: Revision) -> Ord
     for old, new in ((before.priced, after.priced), (before.balance, after.balance)):
         if new is not old:
             changes |= {
-                name: _encode_list(value) if isinstance(value := getattr(new, name), list) else value
+                name: encode_list(value) if isinstance(value := getattr(new, name), list) else value
                 for name in new.__struct_fields__
                 if name in Order.__struct_fields__
             }
     return msgspec.structs.replace(stored.order, **changes)
 
 
-def _encode_list(values: Sequence[object]) -> Raw:
+def encode_list(values: Sequence[object]) -> Raw:
     return Raw(encode(values)) if values else _EMPTY

@@ -4,10 +4,12 @@ import msgspec
 from msgspec import UNSET
 
 from sapa.http.errors import Invalid
+from sapa.orders.document import NewOrder
 from sapa.orders.revision import OrderState, Revision
 from sapa.orders.settlement.balance import (
     add_payment,
     add_refund,
+    build_balance,
     build_status_payment,
     derive_financial_status,
     is_voidable,
@@ -55,6 +57,12 @@ RESTOCKS = {"cancelled", "refunded"}
 
 NEW = OrderState("active", "unfulfilled", "pending", archived_from=None, restocked=False)
 """The state of a new order."""
+
+
+def begin(new: NewOrder) -> Revision:
+    """An order as it is when it is placed."""
+    balance = build_balance(new.priced.total)
+    return Revision(NEW, new.notes, new.shipping_address, new.tags, new.priced, balance, {})
 
 
 def apply_statuses(revision: Revision, patch: OrderPatch, now: str) -> Revision:

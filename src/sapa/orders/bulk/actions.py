@@ -11,7 +11,7 @@ from decimal import Decimal
 from itertools import pairwise
 
 import msgspec
-from msgspec import UNSET, Raw, Struct
+from msgspec import UNSET, Struct
 
 from sapa.customers import bulk as customers
 from sapa.customers.profile import Profile, build_profile
@@ -20,6 +20,7 @@ from sapa.db.pool import Tx
 from sapa.events import EncodedEvents, Event, encode_events
 from sapa.http.errors import ApiError, Invalid
 from sapa.orders.actions import EARLIEST, build_contact, in_customer, parse_past
+from sapa.orders.announcements import build_placed, encode_list
 from sapa.orders.bulk import queries
 from sapa.orders.bulk.queries import EncodedOrder, OrderClock, OrderInsert, OrderNumbers
 from sapa.orders.document import NewOrder, build_address, build_tags
@@ -37,7 +38,7 @@ from sapa.orders.settlement.balance import (
 from sapa.orders.settlement.transfers import build_transfers
 from sapa.orders.settlement.types import PaymentIn, RefundIn
 from sapa.orders.timeline_entries import build_entries
-from sapa.orders.transitions import NEW, apply_statuses, with_balance
+from sapa.orders.transitions import NEW, apply_statuses, begin, with_balance
 from sapa.orders.types import (
     ORDER_ID,
     KnownOrder,
@@ -56,7 +57,6 @@ from sapa.timeline.types import EncodedEntries
 from sapa.values.change_actor import ChangeActor
 from sapa.values.company import Company
 from sapa.values.instants import format_instant
-from sapa.values.json import encode
 
 END_OF_TIME = "9000-01-01T00:00:00.000Z"
 LONGEST_AHEAD = timedelta(seconds=60)
@@ -242,15 +242,7 @@ def _list_steps(order: BulkOrder, placed_at: str | None, now: str, clock: str) -
     """From a new order to its state: payments, refunds, then the statuses. A refunded order was paid first. Payments
     and refunds without a date have the order's."""
     new_order = order.new_order
-    revision = Revision(
-        NEW,
-        new_order.notes,
-        new_order.shipping_address,
-        new_order.tags,
-        new_order.priced,
-        build_balance(new_order.priced.total),
-        {},
-    )
+    revision = begin(new_order)
     yield Step(revision, "created", now)
     for payment in order.payments:
         paid_at = placed_at or now if payment.paid_at is None else parse_past("paidAt", payment.paid_at, clock)
@@ -311,46 +303,11 @@ async def _insert(
     await _announce(tx, company, announcements, by)
 
 
-_EMPTY = Raw(b"[]")
-
-
-def _encode_list(values: Sequence[Struct]) -> Raw:
-    return Raw(encode(values)) if values else _EMPTY
-
-
 def _build_order(one: BuiltOrder, customer: CustomerRef | None, place: int, numbers: OrderNumbers) -> Order:
     """The order as the database has it."""
-    new_order, revision = one.new_order, one.revision
-    state, priced, balance = revision.state, revision.priced, revision.balance
-    return Order(
-        id=one.id,
-        order_id=new_order.order_id or one.id,
+    return msgspec.structs.replace(
+        build_placed(one.id, one.new_order, one.revision, customer),
         order_number=str(numbers.first + place),
-        status=state.status,
-        fulfillment_status=state.fulfillment_status,
-        financial_status=state.financial_status,
-        total=priced.total,
-        currency=new_order.currency,
-        notes=revision.notes,
-        customer=None if customer is None else Raw(encode(customer)),
-        line_items=_encode_list(priced.line_items),
-        shipping_address=None if revision.shipping_address is None else Raw(revision.shipping_address),
-        tags=revision.tags,
-        subtotal=priced.subtotal,
-        discount_total=priced.discount_total,
-        shipping_total=priced.shipping_total,
-        fee_total=priced.fee_total,
-        tax_total=priced.tax_total,
-        total_paid=balance.total_paid,
-        total_refunded=balance.total_refunded,
-        outstanding=balance.outstanding,
-        discounts=_encode_list(priced.discounts),
-        shipping_lines=_encode_list(priced.shipping_lines),
-        fees=_encode_list(priced.fees),
-        tax_lines=_encode_list(priced.tax_lines),
-        payments=_encode_list(balance.payments),
-        refunds=_encode_list(balance.refunds),
-        fulfillments=_encode_list(balance.fulfillments),
         created_at=one.placed_at or numbers.at,
         updated_at=max(one.placed_at or "", numbers.at),
     )
@@ -401,11 +358,11 @@ def _with_step(order: Order, one: BuiltOrder, step: Step) -> Order:
         status=state.status,
         fulfillment_status=state.fulfillment_status,
         financial_status=state.financial_status,
-        line_items=_encode_list(step.revision.priced.line_items),
+        line_items=encode_list(step.revision.priced.line_items),
         total_paid=balance.total_paid,
         total_refunded=balance.total_refunded,
         outstanding=balance.outstanding,
-        payments=_encode_list(balance.payments),
-        refunds=_encode_list(balance.refunds),
-        fulfillments=_encode_list(balance.fulfillments),
+        payments=encode_list(balance.payments),
+        refunds=encode_list(balance.refunds),
+        fulfillments=encode_list(balance.fulfillments),
     )
