@@ -157,13 +157,14 @@ async def test_a_database_that_stands_still_is_a_503_and_its_return_is_noticed(a
         await make_customer(api)
         number = int((alone.server.cluster / "postmaster.pid").read_text().split("\n", 1)[0])
         server = psutil.Process(number)
-        everything = [server, *server.children()]
-        for process in everything:
-            process.send_signal(signal.SIGSTOP)
+        server.send_signal(signal.SIGSTOP)
         try:
+            assert await wait_until(lambda: server.status() == psutil.STATUS_STOPPED, PATIENCE)
+            for session in server.children():  # all of them, now that no other begins
+                session.send_signal(signal.SIGSTOP)
             answers = await asyncio.gather(*(api.request(method, path, json=body) for method, path, body in CALLS))
         finally:
-            for process in everything:
+            for process in [server, *server.children()]:
                 process.send_signal(signal.SIGCONT)
         assert {response.status_code for response in answers} == {503}
         await alone.answers(200)
