@@ -47,8 +47,9 @@ def cpu_seconds(process: psutil.Process) -> float:
     return float(total)
 
 
-def resident_megabytes(process: psutil.Process) -> float:
-    return float(process.memory_info().rss / MEGABYTE)
+def proportional_megabytes(process: psutil.Process) -> float:
+    """PSS: what several processes share counts in each of them in part."""
+    return float(process.memory_full_info().pss / MEGABYTE)
 
 
 def free_port() -> int:

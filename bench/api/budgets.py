@@ -48,7 +48,7 @@ def judge(outcome: Outcome) -> list[Verdict]:
                 spread(alone.of("search_pair", "sapa", p50))),
         at_most(150, " ms", "… by the most frequent two letters, with their total",
                 spread(alone.of("search_frequent_pair", "sapa", p50))),
-        at_most(120, " MB", f"memory of an API process after {memory[-1].requests:,} requests",
+        at_most(82, " MB", f"memory (PSS) of an API process after {memory[-1].requests:,} requests",
                 spread([memory[-1].megabytes])),
         at_most(3, " MB", "… and its growth over the second half of them", spread([_growth(memory)])),
         at_most(5, " s", "start of an installation to its first answer", spread(outcome.starts[1:])),

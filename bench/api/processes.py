@@ -10,7 +10,7 @@ from msgspec import Struct
 from bench.api.load import run_wrk
 from bench.api.scenarios import Scenario
 from bench.ground import Ground, plain_environment
-from bench.servers import end, free_port, resident_megabytes, run_sapa, wait_for_answer
+from bench.servers import end, free_port, proportional_megabytes, run_sapa, wait_for_answer
 from sapa.runtime.processes import spawn
 
 
@@ -20,14 +20,14 @@ class MemorySample(Struct, frozen=True):
 
 
 async def watch_memory(ground: Ground, scenarios: list[Scenario], requests: int) -> list[MemorySample]:
-    """A fresh API process under a mix of calls, its resident memory after each slice."""
+    """A fresh API process under a mix of calls, its memory (PSS) after each slice."""
     async with run_sapa(ground) as server:
         done = 0
         samples: list[MemorySample] = []
         while done < requests:
             for scenario in scenarios:
                 done += (await run_wrk(server, scenario.load(server, seconds=1), ground.folder)).requests
-            samples.append(MemorySample(done, resident_megabytes(server.busiest)))
+            samples.append(MemorySample(done, proportional_megabytes(server.busiest)))
     return samples
 
 

@@ -17,7 +17,7 @@ from bench.findings import Findings, Table, at_most, ratios, spread
 from bench.ground import open_ground, plain_environment
 from bench.idle.sleepers import add_sleepers
 from bench.say import say
-from bench.servers import MEGABYTE, cpu_seconds, end, free_port, wait_for_answer
+from bench.servers import cpu_seconds, end, free_port, proportional_megabytes, wait_for_answer
 from sapa.runtime.embedded import EmbeddedServer
 from sapa.runtime.processes import spawn
 
@@ -44,45 +44,49 @@ class Idleness(Struct, frozen=True):
     statements_per_second: float
     cpu_percent: float
     worker_megabytes: float
-    product_megabytes: float
+
+
+class Served(Struct, frozen=True):
+    server: EmbeddedServer
+    processes: list[psutil.Process]
 
 
 async def measure_idle(folder: Path, is_quick: bool) -> Findings:
+    """Three installations, beside each other because none of them has anything to do."""
     size = QUICK if is_quick else FULL
-    for name in ("few", "many"):
+    sizes = {"few": size.few, "further": size.few, "many": size.many}
+    for name, companies in sizes.items():
+        say(f"making {companies:,} companies that sleep")
         (folder / name).mkdir()
-    few = await _measure(folder / "few", size.few, 0, size)
-    further = await _measure(folder / "few", 0, 1, size)
-    many = await _measure(folder / "many", size.many, 0, size)
-    added = [one.statements_per_second - spread([each.statements_per_second for each in few]).median for one in further]
+        async with open_ground(folder / name) as ground:
+            await add_sleepers(ground, companies)
+    async with _serve(folder / "few", 0) as few:
+        await asyncio.sleep(size.settling)
+        # Alone: processes of several installations would share the memory of their libraries.
+        product = sum(map(proportional_megabytes, _list_all(few.processes)))
+        async with _serve(folder / "further", 1) as further, _serve(folder / "many", 0) as many:
+            await asyncio.sleep(size.settling)
+            rounds = await asyncio.gather(*(_measure(each, size) for each in (few, further, many)))
+    found = dict(zip(sizes, rounds, strict=True))
+    statements = {name: [one.statements_per_second for one in each] for name, each in found.items()}
+    added = [more - alone for more, alone in zip(statements["further"], statements["few"], strict=True)]
+    cpu = [one.cpu_percent for one in found["few"]]
+    memory = {name: [one.worker_megabytes for one in each] for name, each in found.items()}
+    asleep = f"with {size.many:,} companies asleep against {size.few}"
     verdicts = [
-        at_most(4, "/s", "statements of an idle installation", spread([one.statements_per_second for one in few])),
+        at_most(4, "/s", "statements of an idle installation", spread(statements["few"])),
         at_most(1, "/s", "statements of a further worker", spread(added)),
-        at_most(0.5, " %", "CPU of an idle installation, of one core", spread([one.cpu_percent for one in few])),
-        at_most(235, " MB", "memory (PSS) of the idle product", spread([one.product_megabytes for one in few])),
-        at_most(
-            1.2,
-            "×",
-            f"statements with {size.many:,} companies asleep against {size.few}",
-            ratios([one.statements_per_second for one in many], [one.statements_per_second for one in few]),
-        ),
-        at_most(
-            1.2,
-            "×",
-            f"worker's memory with {size.many:,} companies asleep against {size.few}",
-            ratios([one.worker_megabytes for one in many], [one.worker_megabytes for one in few]),
-        ),
+        at_most(0.5, " %", "CPU of an idle installation, of one core", spread(cpu)),
+        at_most(235, " MB", "memory (PSS) of the idle product", spread([product])),
+        at_most(1.2, "×", f"statements {asleep}", ratios(statements["many"], statements["few"])),
+        at_most(1.2, "×", f"worker's memory {asleep}", ratios(memory["many"], memory["few"])),
     ]
-    rows = {
-        f"{size.few} companies": few,
-        f"{size.few} companies, two workers": further,
-        f"{size.many:,} companies": many,
-    }
-    return Findings(verdicts, [_table(rows)], {"few": few, "further": further, "many": many})
+    names = [f"{size.few} companies", f"{size.few} companies, two workers", f"{size.many:,} companies"]
+    return Findings(verdicts, [_table(dict(zip(names, rounds, strict=True)))], found)
 
 
 def _table(rows: dict[str, list[Idleness]]) -> Table:
-    columns = ["idle", "statements/s", "CPU, % of a core", "worker's PSS, MB", "PSS of all processes, MB"]
+    columns = ["idle", "statements/s", "CPU, % of a core", "worker's PSS, MB"]
     return Table(columns, [[name, *_figures(rounds)] for name, rounds in rows.items()])
 
 
@@ -91,25 +95,18 @@ def _figures(rounds: Sequence[Idleness]) -> list[str]:
     return [f"{spread([getattr(one, field) for one in rounds]).median:.2f}" for field in fields]
 
 
-async def _measure(folder: Path, companies: int, further_workers: int, size: Size) -> list[Idleness]:
-    if companies:
-        say(f"making {companies:,} companies that sleep")
-        async with open_ground(folder) as ground:
-            await add_sleepers(ground, companies)
-    async with _serve(folder, further_workers) as (server, processes):
-        await asyncio.sleep(size.settling)
-        rounds = []
-        for _ in range(size.rounds):
-            cpu = await _measure_cpu(processes, size.seconds)
-            statements = await _count_statements(server, size.seconds)
-            worker = next(one for one in _list_all(processes) if "worker" in one.cmdline())
-            product = sum(_read_pss(one) for one in _list_all(processes))
-            rounds.append(Idleness(statements / size.seconds, cpu / size.seconds * 100, _read_pss(worker), product))
-        return rounds
+async def _measure(served: Served, size: Size) -> list[Idleness]:
+    rounds = []
+    for _ in range(size.rounds):
+        cpu = await _measure_cpu(served.processes, size.seconds)
+        statements = await _count_statements(served.server, size.seconds)
+        worker = next(one for one in _list_all(served.processes) if "worker" in one.cmdline())
+        rounds.append(Idleness(statements / size.seconds, cpu / size.seconds * 100, proportional_megabytes(worker)))
+    return rounds
 
 
 @asynccontextmanager
-async def _serve(folder: Path, further_workers: int) -> AsyncIterator[tuple[EmbeddedServer, list[psutil.Process]]]:
+async def _serve(folder: Path, further_workers: int) -> AsyncIterator[Served]:
     """`sapa serve` with one API process and its worker, and perhaps more workers."""
     port, data, log = free_port(), folder / "data", folder / "serve.log"
     environment = plain_environment() | {"SAPA_PROCESSES": "1"}
@@ -124,7 +121,7 @@ async def _serve(folder: Path, further_workers: int) -> AsyncIterator[tuple[Embe
             for _ in range(further_workers):
                 command = [sys.executable, "-m", "sapa", "worker"]
                 children.insert(0, spawn(command, SIGTERM, env=environment | own, output=output.fileno()))
-            yield server, [psutil.Process(each.pid) for each in children]
+            yield Served(server, [psutil.Process(each.pid) for each in children])
         finally:
             for each in children:
                 await end(each)
@@ -132,10 +129,6 @@ async def _serve(folder: Path, further_workers: int) -> AsyncIterator[tuple[Embe
 
 def _list_all(processes: Sequence[psutil.Process]) -> list[psutil.Process]:
     return [one for process in processes for one in [process, *process.children(recursive=True)]]
-
-
-def _read_pss(process: psutil.Process) -> float:
-    return float(process.memory_full_info().pss / MEGABYTE)
 
 
 async def _measure_cpu(processes: Sequence[psutil.Process], seconds: float) -> float:
