@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from sapa.console.template_forms import CODE_BUTTONS
 from sapa.db.pool import Database
 from sapa.people import actions as people
 from sapa.people.types import Role
@@ -249,9 +250,9 @@ async def test_templates_with_cards_and_codes_are_made_and_shown(owner: httpx.As
         "category": "AUTHENTICATION",
         "minutes": "5",
         "advice": "on",
-        "button_type": ["otp"],
+        "button_type": ["otp one_tap"],
         "button_text": ["Salin kode"],
-        "button_target": ["one_tap"],
+        "button_target": [""],
         "button_more": ["com.toko.app K8a/AINcGX7"],
     }
     refused = await owner.post("/test/templates", data=code | {"minutes": "500"})
@@ -261,7 +262,50 @@ async def test_templates_with_cards_and_codes_are_made_and_shown(owner: httpx.As
     shown = (await owner.get(created.headers["location"].removeprefix("/console"))).text
     assert "adalah kode verifikasi Anda" in shown
     assert "com.toko.app K8a/AINcGX7" in shown
+    assert '<option value="otp one_tap" selected>one-time code: filled in by one tap</option>' in shown
     assert (await owner.post("/test/templates/sync", data={"token": token})).status_code == 303
+
+
+@pytest.mark.parametrize("kind", list(CODE_BUTTONS))
+async def test_a_button_for_a_one_time_code_is_chosen_in_words_and_stays_chosen(
+    owner: httpx.AsyncClient, kind: str
+) -> None:
+    more = "" if kind == "otp copy_code" else "com.toko.app K8a/AINcGX7 | Isi otomatis"
+    form = {
+        "token": await read_token(owner),
+        "name": "kode_masuk",
+        "language": "id",
+        "category": "AUTHENTICATION",
+        "button_type": [kind, "quick_reply"],
+        "button_text": ["", ""],
+        "button_target": ["", ""],
+        "button_more": [more, ""],
+    }
+    created = await owner.post("/test/templates", data=form)
+    assert created.status_code == 303, created.text
+    page = created.headers["location"].removeprefix("/console")
+    shown = (await owner.get(page)).text
+    assert shown.count(f'<option value="{kind}" selected>one-time code: ') == 1
+    assert f'name="button_more" maxlength="2000" value="{more}"' in shown
+    assert "_tap" not in re.sub(r'value="otp \w+"', "", shown), "no code of the API is read or typed"
+    changed = await owner.post(page, data=form | {"minutes": "5"})
+    assert changed.status_code == 303, changed.text
+    assert f'<option value="{kind}" selected>' in (await owner.get(page)).text
+
+
+async def test_what_is_wrong_with_a_button_is_said_at_its_part(owner: httpx.AsyncClient) -> None:
+    form = {"token": await read_token(owner), "name": "kode_masuk", "language": "id", "button_text": ["Isi"]}
+    code = form | {"category": "AUTHENTICATION", "button_type": ["otp zero_tap"], "button_target": [""]}
+    for more, words in (("", "Enter 1 to 5 apps"), ("com.toko.app K8a", "11 characters")):
+        refused = (await owner.post("/test/templates", data=code | {"button_more": [more]})).text
+        problem = r'id="buttons\[0\]\.supportedApps-problem"><p class="problem">([^<]+)'
+        (said,) = re.findall(rf'name="button_more"[^>]*aria-invalid="true"[^>]*></label>\s*<div {problem}', refused)
+        assert words in said
+        assert "zero_tap" not in said
+        assert '<option value="otp zero_tap" selected>' in refused
+    link = form | {"category": "UTILITY", "body": "Halo.", "button_type": ["url"], "button_more": [""]}
+    refused = (await owner.post("/test/templates", data=link | {"button_target": ["toko"]})).text
+    assert 'name="button_target" maxlength="2000" value="toko" aria-invalid="true"' in refused
 
 
 async def test_the_owner_sees_when_the_last_backup_was_made(

@@ -54,6 +54,11 @@ class ErrorPage(Struct):
         self.shown.add(name)
         return [problem for problem in self.details if problem.field == name]
 
+    def within(self, name: str) -> list[FieldProblem]:
+        """The problems of a field and of its parts."""
+        names = {one.field for one in self.details if one.field == name or one.field.startswith((f"{name}.", f"{name}["))}
+        return [problem for one in sorted(names) for problem in self.at(one)]
+
     @property
     def elsewhere(self) -> list[FieldProblem]:
         """The problems that no field of the page shows. The page's own part is rendered before."""

@@ -10,10 +10,14 @@ from sapa.messaging.channels.template_content import Header, TemplateButton, Tem
 from sapa.messaging.templates.filling import ParamPlace, list_param_places
 
 HEADERS = ("none", "text", "image", "video", "document", "location", "product")
+CODE_BUTTONS = {"otp copy_code": "copy_code", "otp one_tap": "one_tap", "otp zero_tap": "zero_tap"}
+"""The form's buttons for one-time codes, by how the code gets to the person. The API has one type for them."""
 BUTTONS = (
-    "quick_reply", "url", "phone_number", "copy_code", "otp", "flow", "catalog", "mpm", "spm", "voice_call",
+    "quick_reply", "url", "phone_number", "copy_code", *CODE_BUTTONS, "flow", "catalog", "mpm", "spm", "voice_call",
     "request_contact_info",
 )  # fmt: skip
+TEXTLESS = {"request_contact_info", *CODE_BUTTONS}
+"""Buttons whose text may be the channel's."""
 CARD_HEADERS = ("image", "video", "product")
 CARD_BUTTONS = ("quick_reply", "url", "phone_number", "spm")
 FILES = ("image", "video", "document")
@@ -21,7 +25,7 @@ LEAST_BUTTONS = 3
 MOST_BUTTONS = 10
 BUTTONS_OF_CARD = 2
 MOST_CARDS = 10
-TARGETS = {"url": "url", "phone_number": "phoneNumber", "copy_code": "example", "otp": "otpType", "flow": "flowId"}
+TARGETS = {"url": "url", "phone_number": "phoneNumber", "copy_code": "example", "flow": "flowId"}
 """The field of the API that a button's target is, by the button's type."""
 
 Json = dict[str, Any]
@@ -91,7 +95,7 @@ def _read_buttons(page: PageRequest, prefix: str) -> list[Json]:
     parts = ("type", "text", "target", "more")
     rows = zip(*(page.form_values(f"{prefix}_{part}") for part in parts), strict=False)
     typed = [dict(zip(parts, (word.strip() for word in row), strict=True)) for row in rows]
-    return [row for row in typed if row["text"] or row["target"] or row["type"] == "request_contact_info"]
+    return [row for row in typed if row["text"] or row["target"] or row["type"] in TEXTLESS]
 
 
 def _read_cards(page: PageRequest) -> list[Json]:
@@ -154,8 +158,9 @@ def _show_button(button: Json) -> Json:
         more = button.get("example") or ""
     elif button["type"] == "flow":
         more = button.get("navigateScreen") or ""
-    target = button.get(TARGETS.get(button["type"], ""))
-    return {"type": button["type"], "text": button["text"] or "", "target": target or "", "more": more}
+    type = f"otp {button.get('otpType', 'copy_code')}" if button["type"] == "otp" else button["type"]
+    target = button.get(TARGETS.get(type, ""))
+    return {"type": type, "text": button["text"] or "", "target": target or "", "more": more}
 
 
 def _show_examples(examples: Any) -> str:
@@ -224,6 +229,8 @@ def _build_examples(text: str, is_named: bool) -> list[str] | dict[str, str] | N
 def build_button(typed: Mapping[str, str]) -> Json:
     type, target, more = typed["type"], typed["target"], typed["more"]
     button: Json = {"type": type, "text": typed["text"] or None}
+    if type in CODE_BUTTONS:
+        return button | {"type": "otp", "otpType": CODE_BUTTONS[type]} | _build_apps(CODE_BUTTONS[type], more)
     if field := TARGETS.get(type):
         button[field] = target
     match type:
@@ -231,14 +238,20 @@ def build_button(typed: Mapping[str, str]) -> Json:
             button["example"] = more
         case "flow":
             button |= {"flowAction": "navigate", "navigateScreen": more} if more else {}
-        case "otp" if more:
-            apps, _, autofill = more.partition("|")
-            words = apps.split()
-            pairs = zip(words[::2], words[1::2], strict=False)
-            button["supportedApps"] = [{"packageName": name, "signatureHash": hash} for name, hash in pairs]
-            button |= {"autofillText": autofill.strip()} if autofill.strip() else {}
-            button |= {"zeroTapTermsAccepted": True} if target == "zero_tap" else {}
     return button
+
+
+def _build_apps(kind: str, more: str) -> Json:
+    """The apps that read a one-time code, each a package and its hash, and after a bar the second button's text."""
+    apps, _, autofill = more.partition("|")
+    words = apps.split()
+    pairs = zip(words[::2], words[1::2], strict=False)
+    listed = [{"packageName": name, "signatureHash": hash} for name, hash in pairs]
+    return {
+        **({"supportedApps": listed} if listed else {}),
+        **({"autofillText": autofill.strip()} if autofill.strip() else {}),
+        **({"zeroTapTermsAccepted": True} if kind == "zero_tap" else {}),
+    }
 
 
 def _build_number(text: Any) -> int | str | None:
