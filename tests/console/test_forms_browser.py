@@ -14,6 +14,7 @@ from sapa.console.amounts import NotAnAmount, parse_typed_amount
 from sapa.console.routes import COOKIE
 from sapa.db.pool import Database
 from sapa.values.money import DIGITS, BadMoney, parse_amount
+from sapa.values.phones import REGIONS
 from tests.conftest import Installation
 from tests.console.people import make_person
 from tests.console.test_amounts import TYPED
@@ -159,3 +160,52 @@ async def test_ticks_find_their_rows_again(page: Page, api: httpx.AsyncClient) -
     await page.wait_for_url("**/console/live/orders")
     await expect(page.locator(f"[name=id][value={first['id']}]")).to_be_checked()
     await expect(page.locator(f"[name=id][value={second['id']}]")).not_to_be_checked()
+
+
+CHOSEN = "(select) => select.selectedOptions[0].textContent"
+NAMES = "(select) => [...select.options].map((option) => option.textContent)"
+
+
+@pytest.mark.parametrize(
+    ("language", "country", "currency"),
+    [("en", "Japan (JP)", "Indonesian Rupiah (IDR)"), ("id", "Jepang (JP)", "Rupiah Indonesia (IDR)")],
+)
+async def test_the_country_and_the_currency_are_chosen_by_name(
+    browser: Browser, installation: Installation, database: Database, company: Environments, language: str,
+    country: str, currency: str, api: httpx.AsyncClient,
+) -> None:  # fmt: skip
+    email = await make_person(database, company)
+    async with open_seat(browser, installation, database, email, language) as page:
+        await page.goto("/console/live/settings/company")
+        assert await page.eval_on_selector("[name=currency]", CHOSEN) == currency
+        await expect(page.locator("td [data-names=currency]").first).to_have_text(currency)
+        for name, codes in (("country", REGIONS), ("currency", DIGITS)):
+            assert await page.eval_on_selector_all(
+                f"[name={name}] option", "(all) => all.map((one) => one.value).sort()"
+            ) == sorted(codes)
+        listed = await page.eval_on_selector("[name=country]", NAMES)
+        assert listed == await page.evaluate(
+            "([names, to]) => [...names].sort((a, b) => a.localeCompare(b, to))", [listed, language]
+        )
+        await page.select_option("[name=country]", label=country)
+        zones = await page.eval_on_selector_all("#zones option", "(all) => all.map((one) => one.value)")
+        assert {"Asia/Jakarta", "Asia/Makassar", "Asia/Jayapura"} <= set(zones)
+        await page.fill("[name=timeZone]", "Mars/Olympus")
+        await page.click("form[action$=regional] button.main")
+        await expect(page.locator("#timeZone-problem")).to_be_visible()
+        await expect(page.locator("[name=timeZone]")).to_have_value("Mars/Olympus")
+        assert await page.eval_on_selector("[name=country]", CHOSEN) == country
+        await page.fill("[name=timeZone]", "Asia/Tokyo")
+        await page.click("form[action$=regional] button.main")
+        await expect(page.locator(".toasts")).to_be_visible()
+    settings = (await api.get("/company")).json()["data"]
+    assert (settings["country"], settings["currency"], settings["timeZone"]) == ("JP", "IDR", "Asia/Tokyo")
+
+
+async def test_a_country_that_is_refused_stays_visible(page: Page) -> None:
+    await page.goto("/console/live/settings/company")
+    await page.evaluate("document.querySelector('[name=country]').add(new Option('Atlantis', 'Q9', true, true))")
+    await page.click("form[action$=regional] button.main")
+    await expect(page.locator("#country-problem")).to_be_visible()
+    await expect(page.locator("[name=country]")).to_have_value("Q9")
+    await expect(page.locator("[name=country]")).to_be_focused()

@@ -13,9 +13,12 @@ from sapa.console.page_request import PageRequest
 from sapa.console.roles import DEVELOPERS, OWNERS
 from sapa.console.routes import console, go_to
 from sapa.http.errors import Invalid
+from sapa.values.money import DIGITS
+from sapa.values.phones import REGIONS
 
 UNITS = ("minutes", "hours", "days")
 MOST_AHEAD = 3_660
+COUNTRIES, CURRENCIES = sorted(REGIONS), sorted(DIGITS)
 REGIONAL = ("timeZone", "language", "currency", "country")
 EARN_ON = ("paid", "fulfilled", "created")
 ROUNDINGS = ("floor", "round", "ceil")
@@ -37,8 +40,10 @@ async def show_company(page: PageRequest) -> Response:
         "company.html",
         environments=environments,
         backups=backups,
-        settings=typed if typed["timeZone"] else settings,
+        settings=typed if typed["currency"] else settings,
         cart_orders=settings["cartOrders"],
+        countries=COUNTRIES,
+        currencies=CURRENCIES,
         units=UNITS,
         given={name: page.form_value(name) for name in ("name", "amount", "unit")},
     )

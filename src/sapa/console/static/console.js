@@ -349,6 +349,28 @@ for (const input of document.querySelectorAll("[data-money]")) {
   show();
 }
 
+// Codes of countries and currencies have their names in the page's language, and lists of them are sorted by name.
+const nameCode = (code, type) => {
+  try {
+    const name = new Intl.DisplayNames([document.documentElement.lang], { type }).of(code);
+    return name === code ? code : `${name} (${code})`;
+  } catch {
+    return code; // a word that is no code
+  }
+};
+for (const part of document.querySelectorAll("[data-names]")) {
+  if (!part.options) {
+    part.textContent = nameCode(part.textContent, part.dataset.names);
+    continue;
+  }
+  const chosen = part.value, options = [...part.options];
+  for (const option of options) option.textContent = nameCode(option.value, part.dataset.names);
+  part.append(...options.sort((a, b) => a.textContent.localeCompare(b.textContent, document.documentElement.lang)));
+  part.value = chosen;
+}
+for (const list of document.querySelectorAll("[data-zones]"))
+  list.append(...(Intl.supportedValuesOf?.("timeZone") ?? []).map((value) => make("option", { value })));
+
 // A problem belongs to its field, and the first one has the focus.
 for (const problem of document.querySelectorAll(".problem[id]")) {
   const name = problem.id.replace(/-problem$/, "");
