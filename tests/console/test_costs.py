@@ -66,7 +66,7 @@ async def test_costs_are_shown_with_the_message_the_template_and_in_a_report(
     record = await get_record(sandbox, sent[0])
     shown = (await owner.get(f"/test/requests/{record['id']}?at={quote(record['createdAt'])}")).text
     assert "Rp\u00a01,365.25" in shown
-    assert "service, regular, US" in shown
+    assert 'message in a conversation, charged, <span data-names="region">US</span>' in shown
 
     page = (await owner.get(f"/test/templates/{template['id']}")).text
     assert "Rp\u00a0410.50" in page

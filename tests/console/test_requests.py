@@ -16,7 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sapa.console.error_words import name_pricing
 from sapa.console.request_pages import build_text, mask
+from sapa.console.translations import read_translations
 from sapa.db.pool import Database
 from sapa.http.keys import new_key
 from tests.conftest import Installation
@@ -197,3 +199,14 @@ async def test_a_code_in_a_body_that_is_no_json_is_masked(owner: httpx.AsyncClie
     (record,) = (await list_records(sandbox))["data"]
     assert "482913" in record["request"]["body"]
     assert "482913" not in (await owner.get(address_of(record))).text
+
+
+@pytest.mark.parametrize("language", ["en", "id"])
+@pytest.mark.parametrize("code", [
+    "authentication", "authentication_international", "marketing", "marketing_lite", "referral_conversion", "service",
+    "utility", "regular", "free_customer_service", "free_entry_point",
+])  # fmt: skip
+def test_what_a_channel_says_about_the_price_has_words(language: str, code: str) -> None:
+    assert f"pricing {code}" in read_translations(language)
+    assert name_pricing(language, code) == read_translations(language)[f"pricing {code}"]
+    assert name_pricing(language, "group_service") == "group service", "a word that is not known yet"

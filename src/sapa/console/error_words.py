@@ -56,7 +56,9 @@ class ErrorPage(Struct):
 
     def within(self, name: str) -> list[FieldProblem]:
         """The problems of a field and of its parts."""
-        names = {one.field for one in self.details if one.field == name or one.field.startswith((f"{name}.", f"{name}["))}
+        names = {
+            one.field for one in self.details if one.field == name or one.field.startswith((f"{name}.", f"{name}["))
+        }
         return [problem for one in sorted(names) for problem in self.at(one)]
 
     @property
@@ -115,6 +117,11 @@ def name_column(language: str, path: str) -> str:
 def name_warning(language: str, code: str) -> str:
     """What a channel warns of; a word that is not known is written as words."""
     return read_translations(language).get(f"warning {code}") or code.replace("_", " ").capitalize()
+
+
+def name_pricing(language: str, code: str) -> str:
+    """What a channel calls a kind of message, or why it is charged; a word that is not known is written as words."""
+    return read_translations(language).get(f"pricing {code}") or code.replace("_", " ")
 
 
 def show_error(language: str, text: str) -> Markup:
