@@ -7,6 +7,7 @@ import pytest
 from playwright.async_api import Browser, FilePayload, expect
 
 from sapa.db.pool import Database
+from sapa.people import actions as people
 from sapa.people.types import Role
 from tests.conftest import TLS, Installation, connect
 from tests.console.people import make_person
@@ -108,3 +109,41 @@ async def test_a_visitor_is_called_alike_everywhere_and_saved_as_a_customer(
         await page.go_back()
         await page.click(".about a:text-is('New order')")
         await expect(page.locator("[name=customer]")).to_have_value("Citra")
+
+
+BAR = """(bar) => {
+    const shown = [...bar.children].filter((part) => part.getBoundingClientRect().width);
+    const boxes = shown.map((part) => part.getBoundingClientRect());
+    const middles = boxes.map(({ top, height }) => top + height / 2);
+    return [Math.max(...middles) - Math.min(...middles), bar.scrollWidth - bar.clientWidth, bar.clientHeight];
+}"""
+
+
+@pytest.mark.parametrize("language", ["en", "id"])
+async def test_the_bar_of_a_conversation_is_one_line_beside_the_customer(
+    browser: Browser, installation: Installation, database: Database, desk: Desk, email: str, language: str
+) -> None:
+    """With a label, a priority, a target, the reply window and the paused AI, at the width of a common screen."""
+    label = await desk.post("/labels", 201, name="Garansi", color="#864c00")
+    await desk.post("/sla-policies", 201, name="Umum", position=1, firstResponseMinutes=60, resolutionMinutes=1440)
+    ticket = await desk.receive("Masih ada?")
+    changes = {"labelIds": [label["id"]], "priority": "urgent"}
+    assert (await desk.client.put(f"/tickets/{ticket['id']}", json=changes)).status_code == 200
+    async with open_seat(browser, installation, database, desk, email, "Sari Dewi") as page:
+        await page.click(f"#{ticket['id']} a")
+        bar, words = page.locator("#ticket-head"), page.locator("#ticket-head > .only-wide span")
+        await expect(bar).to_contain_text("Unassigned")
+        await page.press("body", "m")
+        await expect(words).to_have_text("AI paused")
+        async with database.transaction() as tx:
+            user = await tx.fetchval("SELECT id FROM users WHERE email = $1", email)
+            await people.set_language(tx, user, language)
+        await page.reload()
+        for width in (1440, 1920):
+            await page.set_viewport_size({"width": width, "height": 900})
+            for part in (".due", ".window time", ".label", ".flag", "[title^='AI ']", ".chip"):
+                await expect(bar.locator(part)).to_be_visible()
+            spread, hidden, height = await bar.evaluate(BAR)
+            assert (spread < 3, hidden, height < 40) == (True, 0, True), (width, spread, hidden, height)
+        for part in (".window > span", ".only-wide > span"):
+            await expect(bar.locator(part).first).to_be_in_viewport(ratio=1)
