@@ -238,3 +238,24 @@ async def test_offline_and_on_a_phone(
         await page.wait_for_url(f"**/{second['id']}?**")
         assert await list_sent(desk, first) == ["Sekali saja", "Terima kasih"]
         assert (await desk.look(first))["status"] == "resolved"
+
+
+async def test_a_placeholder_that_nothing_filled_in_is_chosen_and_not_sent(
+    browser: Browser, installation: Installation, database: Database, desk: Desk, email: str
+) -> None:
+    await desk.post("/saved-replies", 201, shortcut="dikirim", text="Halo, pesanan {pesanan} dikirim: {resi}.")
+    ticket = await desk.receive("Sudah dikirim?")
+    async with open_seat(browser, installation, database, desk, email, "Sari") as page:
+        await page.click(f"#{ticket['id']} a")
+        await page.locator(REPLY).press_sequentially("Kak, /dikirim")
+        await page.press(REPLY, "Enter")
+        await expect(page.locator(REPLY)).to_have_value("Kak, Halo, pesanan {pesanan} dikirim: {resi}.")
+        await page.keyboard.type("1042")
+        await expect(page.locator(REPLY)).to_have_value("Kak, Halo, pesanan 1042 dikirim: {resi}.")
+        await page.press(REPLY, "Control+Enter")
+        await expect(page.locator("#body-problem")).to_have_text("Replace {resi} before you send, or take it out")
+        await expect(page.locator(REPLY)).to_have_value("Kak, Halo, pesanan 1042 dikirim: {resi}.")
+        assert (await desk.look(ticket))["messages"][-1]["body"] == "Sudah dikirim?"
+        await page.fill(REPLY, "Pesanan 1042 dikirim: JNE7.")
+        await page.press(REPLY, "Control+Enter")
+        await expect(page.locator(".line.out")).to_contain_text("dikirim: JNE7.")

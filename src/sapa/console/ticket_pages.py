@@ -41,6 +41,7 @@ from sapa.messaging.media import pages as media
 from sapa.support.drafts import actions as drafts
 from sapa.support.drafts.types import TypedTexts
 from sapa.support.mentions import actions as mentions
+from sapa.support.saved_replies.placeholders import list_known
 from sapa.support.scheduled_replies import actions as scheduled_replies
 from sapa.support.scheduled_replies.types import ScheduledReply
 from sapa.support.types import AnsweredMeanwhile
@@ -161,6 +162,8 @@ async def find_draft(page: PageRequest, ticket_id: str, agent_id: int) -> TypedT
 async def reply_to_ticket(page: PageRequest) -> Response:
     """A text, files, or both; several messages on a channel whose messages have one file."""
     text, my_id = page.form_value("body").replace("\r\n", "\n"), (await read_team(page)).my_id
+    if left := list_known(text):
+        raise Invalid.field("body", f"still has {{{left[0]}}}, which nothing filled in")
     if page.form_value("later"):
         return await _schedule(page, text, my_id)
     id, once, files = page.request.path_params["id"], page.form_value("once"), await _upload_files(page)

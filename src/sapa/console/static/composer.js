@@ -85,7 +85,13 @@ const composer = (() => {
     const answer = await fetch(option.dataset.fill).catch(() => null);
     if (!answer?.ok || answer.redirected || inbox.dataset.ticket !== ticket) return;
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    insert(inbox.querySelector("#reply textarea"), typed, page.querySelector("[name=body]").value);
+    const field = inbox.querySelector("#reply textarea"), text = page.querySelector("[name=body]").value;
+    insert(field, typed, text);
+    // What could not be filled in is chosen, to be typed over.
+    const left = text.match(/\{[a-z_]+\}/i);
+    if (!left) return;
+    const start = field.selectionStart - text.length + left.index;
+    field.setSelectionRange(start, start + left[0].length);
   };
   inbox.addEventListener("click", (event) => {
     const { insert: text } = event.target.closest("[data-insert]")?.dataset ?? {};

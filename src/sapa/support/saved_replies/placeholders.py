@@ -17,6 +17,11 @@ def list_unknown(text: str) -> list[str]:
     return [name for name in _PLACEHOLDER.findall(text) if name not in NAMES]
 
 
+def list_known(text: str) -> list[str]:
+    """The placeholders of a text that nothing has filled in."""
+    return [name for name in _PLACEHOLDER.findall(text) if name in NAMES]
+
+
 def fill(text: str, values: Mapping[str, str | None]) -> tuple[str, list[str]]:
     """The text with the values, and the placeholders without one, which stay as they are."""
     missing: list[str] = []
