@@ -117,7 +117,7 @@ async def test_a_second_answer_asks_first(
         assert (await desk.look(ticket))["agentId"] == owner
         await other.post(f"{ticket['id']}/replies", body="Masih.", seen=seen)
     asked = await seat.post(f"{ticket['id']}/replies", 409, body="Masih ada.", seen=seen)
-    assert "Budi replied while you were writing." in read(asked.text)
+    assert read(asked.text).count("Budi replied while you were writing.") == 1
     assert "\nMasih ada.</textarea>" in asked.text
     again = re.findall(r'name="seen" value="(\d+)"', asked.text)[0]
     await seat.post(f"{ticket['id']}/replies?view=all", body="Masih ada.", seen=again, resolve="1")
