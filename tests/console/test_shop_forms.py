@@ -158,6 +158,22 @@ async def test_an_order_is_made_of_products_and_articles_and_kept_as_a_draft(
     assert "choose a product, or enter a price" in unknown.text
 
 
+async def test_only_what_was_paid_is_offered_to_be_refunded(api: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:
+    id, offer = (await make_order(api))["id"], '<button name="status" value="refunded"'
+    assert offer not in (await agent.get(f"/live/orders/{id}")).text
+    assert (await api.put(f"/orders/{id}", json={"financialStatus": "paid"})).status_code == 200
+    assert offer in (await agent.get(f"/live/orders/{id}")).text
+
+
+async def test_the_lines_of_an_order_say_what_each_amount_is(api: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:
+    """Also where they are cards, without the table's head: beside the side column, and on phones."""
+    line = {"title": "Kopi Toraja", "price": 100_000, "quantity": 1, "discount": {"amount": 10_000}}
+    draft = (await api.post("/draft-orders", json={"lineItems": [line]})).json()["data"]["id"]
+    page = (await agent.get(f"/live/draft-orders/{draft}")).text
+    assert re.search(r'<td data-name="Discount">.{0,40}10,000', page)
+    assert page.index(">Complete</button>") < page.index("Change items, shipping and discount")
+
+
 async def test_an_orders_address_notes_and_tags_are_edited(api: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:
     id = (await make_order(api))["id"]
     changed = await send(

@@ -91,8 +91,9 @@ def list_moves(order: dict[str, Any]) -> list[tuple[str, str]]:
     if status == "active":
         is_done = order["fulfillmentStatus"] == "fulfilled"
         moves.append(("fulfillmentStatus", "unfulfilled" if is_done else "fulfilled"))
+    is_possible = {"cancelled": not has_shipped, "refunded": order["totalPaid"] > order["totalRefunded"]}
     after = NEXT.get(status, ("active", "cancelled", "refunded"))
-    return moves + [("status", value) for value in after if not (value == "cancelled" and has_shipped)]
+    return moves + [("status", value) for value in after if is_possible.get(value, True)]
 
 
 @console.get("/{environment}/orders/{id}/history", roles=EVERYBODY)
