@@ -21,7 +21,7 @@ from tests.db.scratch import Scratch, scratch_database
 from tests.factories import make_company, make_customer, make_key
 
 DEBIAN = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name), reverse=True)
-KINDS = ["embedded 18", *(["Debian's"] if DEBIAN else [])]
+KINDS = ["embedded 18", *([pytest.param("Debian's", marks=pytest.mark.long)] if DEBIAN else [])]
 
 
 @contextmanager

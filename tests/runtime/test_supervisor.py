@@ -207,6 +207,7 @@ async def test_stop_during_the_first_start(serve: Start, folder: Path) -> None:
     await serve().ready()
 
 
+@pytest.mark.long
 async def test_second_start_on_the_same_folder_is_refused(running: Serving) -> None:
     second = Serving(running.folder, port=1)
     assert await second.exit_code() == 1
@@ -256,6 +257,7 @@ async def test_kill_of_an_api_process_and_at_once_of_its_successor(running: Serv
     assert not any(map(is_alive, [*before, successor]))
 
 
+@pytest.mark.long
 async def test_kill_of_the_api_twice(running: Serving) -> None:
     killed: list[psutil.Process] = []
     for _ in range(2):
@@ -322,6 +324,7 @@ async def test_a_service_that_faces_a_network_keeps_its_keys_out_of_the_log(serv
     await sapa.clean_up()
 
 
+@pytest.mark.long
 async def test_outside_database(serve: Start, folder: Path) -> None:
     async with open_embedded(folder / "outside") as outside:
         urls = {"SAPA_DATABASE_URL": outside.app_url, "SAPA_DATABASE_OWNER_URL": outside.owner_url}

@@ -114,7 +114,7 @@ async def test_a_failing_job_stops_neither_itself_nor_the_others(
     assert "ZeroDivisionError" in log.read_text()
 
 
-@pytest.mark.parametrize("request_", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("request_", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 async def test_a_worker_that_is_asked_to_stop_finishes_and_releases_its_leases(
     scratch: Scratch, database: Database, tmp_path: Path, request_: signal.Signals
 ) -> None:
