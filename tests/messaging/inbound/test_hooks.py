@@ -96,6 +96,18 @@ async def test_a_callback_is_stored_and_answered_before_it_is_processed(
     assert (message["body"], message["client_number"]) == ("Halo ☕", "+628123456789")
 
 
+async def test_a_callback_does_not_wait_for_those_before_it_to_be_processed(
+    hook: WhatsAppHook, database: Database, company: Environments
+) -> None:
+    first, second = (build_body(build_change(build_text("628123456789", f"wamid.{n}"))) for n in "ab")
+    assert (await hook.post(first)).status_code == 200
+    await wait_until_processed(database, company, 1)
+    async with database.transaction() as tx:  # as a worker's
+        await tx.execute("UPDATE channel_lanes SET leased_until = now() WHERE company_id = $1", company.live)
+        assert (await asyncio.wait_for(hook.post(second), 60)).status_code == 200
+    await wait_until_processed(database, company, 2)
+
+
 async def test_every_item_of_every_array_is_processed(
     hook: WhatsAppHook, database: Database, company: Environments
 ) -> None:

@@ -56,12 +56,15 @@ class ReceivedCallback(Struct, frozen=True):
     body: bytes
 
 
-# Callbacks in the order of their arrival, and their lanes, which the first ones create.
+# Callbacks in the order of their arrival, and their lanes, which the first ones create. A lane that there is is not
+# inserted in vain: that would wait for a worker's transaction that has the lane at the time.
 INSERT = sql(
     """
     WITH lanes AS (
         INSERT INTO channel_lanes (company_id, connection_id, source)
-        SELECT $1, connection_id, min(source) FROM unnest($2::text[], $3::text[]) AS r (connection_id, source)
+        SELECT $1, connection_id, min(source)
+          FROM unnest($2::text[], $3::text[]) AS r (connection_id, source)
+         WHERE NOT EXISTS (SELECT FROM channel_lanes l WHERE l.company_id = $1 AND l.connection_id = r.connection_id)
          GROUP BY connection_id
          ORDER BY connection_id
             ON CONFLICT (company_id, connection_id) DO NOTHING
