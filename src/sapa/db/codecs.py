@@ -12,7 +12,8 @@ import msgspec
 
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 SECONDS_PER_DAY = 86_400
-MICROSECONDS_PER_MINUTE = 60_000_000
+MINUTES_PER_DAY = 1440
+_MINUTES = [f"{minute // 60:02d}:{minute % 60:02d}:" for minute in range(MINUTES_PER_DAY)]
 _SECONDS = [f"{second:02d}." for second in range(60)]
 _MILLISECONDS = [f"{millisecond:03d}Z" for millisecond in range(1000)]
 ARRAYS = {
@@ -38,15 +39,17 @@ _ARRAY_TYPES = [
 
 
 @lru_cache(maxsize=4096)
-def _minute_text(minute: int) -> str:
-    return (EPOCH + timedelta(minutes=minute)).isoformat()[:17]
+def _format_day(day: int) -> str:
+    return (EPOCH + timedelta(days=day)).isoformat()[:11]
 
 
 def decode_instant(value: tuple[int]) -> str:
     """RFC 3339 in UTC with exactly three fractional digits."""
-    minute, rest = divmod(value[0], MICROSECONDS_PER_MINUTE)
-    second, millisecond = divmod(rest // 1000, 1000)
-    return _minute_text(minute) + _SECONDS[second] + _MILLISECONDS[millisecond]
+    milliseconds = value[0] // 1000
+    seconds = milliseconds // 1000
+    minutes = seconds // 60
+    day, minute = _format_day(minutes // MINUTES_PER_DAY), _MINUTES[minutes % MINUTES_PER_DAY]
+    return f"{day}{minute}{_SECONDS[seconds % 60]}{_MILLISECONDS[milliseconds % 1000]}"
 
 
 def encode_instant(value: datetime) -> tuple[int]:
