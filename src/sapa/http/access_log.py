@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -99,10 +99,9 @@ def _format_second(second: int) -> str:
 
 
 def _measure(calls: list[FinishedCall]) -> None:
-    for (method, route, status), number in Counter((call.method, call.route, call.status) for call in calls).items():
-        count_requests(method, route, status, number)
-    seconds: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+    seconds: defaultdict[tuple[str, str, int], list[float]] = defaultdict(list)
     for call in calls:
-        seconds[call.method, call.route].append(call.seconds)
-    for (method, route), each in seconds.items():
+        seconds[call.method, call.route, call.status].append(call.seconds)
+    for (method, route, status), each in seconds.items():
+        count_requests(method, route, status, len(each))
         observe_latencies(method, route, each)

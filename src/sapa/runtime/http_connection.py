@@ -213,7 +213,7 @@ class HttpConnection(asyncio.Protocol):
         self._is_in_body = True
         if not self.is_paused:
             self._connection.end_wait()
-        self._start_cycle(expects_continue)
+        self._start_cycle(version, expects_continue)
 
     def on_body(self, body: bytes) -> None:
         cycle, self._framing = self._cycle, 0
@@ -231,12 +231,12 @@ class HttpConnection(asyncio.Protocol):
 
     # The request under way
 
-    def _start_cycle(self, expects_continue: bool) -> None:
+    def _start_cycle(self, version: str, expects_continue: bool) -> None:
         path, query = _split_url(self._url)
         scope = {
             "type": "http",
             "asgi": _ASGI,
-            "http_version": self._parser.get_http_version(),
+            "http_version": version,
             "method": self._method.decode(),
             "scheme": self._scheme,
             "path": unquote(path.decode("ascii")) if b"%" in path else path.decode("ascii"),
