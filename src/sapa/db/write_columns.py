@@ -38,6 +38,7 @@ class WriteColumns(Generic[Row]):
         fields = [name for name in struct.__struct_fields__ if name not in without]
         self.names: tuple[str, ...] = (*fields, *computed)
         self._json = {name for name in fields if _is_json(hints[name])}
+        self._json_positions = [position for position, name in enumerate(self.names) if name in self._json]
         self._get_all = attrgetter(*self.names)
         self.listed = ", ".join(self.names)
         self.typed = ", ".join(f"{name} {self._get_type(name, hints.get(name))}" for name in self.names)
@@ -65,8 +66,11 @@ class WriteColumns(Generic[Row]):
         return ", ".join(f"{name} = ${number}" for number, name in enumerate(self.names, first))
 
     def values(self, row: Row) -> list[Any]:
-        values = ((name, getattr(row, name)) for name in self.names)
-        return [encode(value) if name in self._json and value is not None else value for name, value in values]
+        values: list[Any] = list(self._get_all(row))
+        for position in self._json_positions:
+            if values[position] is not None:
+                values[position] = encode(values[position])
+        return values
 
     def document(self, row: Row) -> dict[str, Any]:
         """The row as an object of the document that `typed` declares."""
