@@ -136,6 +136,6 @@ def open_upload(exchange: Exchange, most_bytes: int) -> FileStream:
 def split_path(scope: Scope) -> list[str]:
     """The path's segments. A slash that was percent-encoded belongs to its segment."""
     raw = scope.get("raw_path") or b""
-    if b"%2f" not in raw.lower():
+    if raw.lower().find(b"%2f") < 0:
         return str(scope["path"])[1:].split("/")
     return [unquote(segment) for segment in raw.decode("ascii", "replace").partition("?")[0][1:].split("/")]

@@ -143,7 +143,9 @@ class HttpConnection(asyncio.Protocol):
         self._method, _, rest = head.partition(b" ")
         if self._method not in KNOWN_METHODS and _is_token(self._method):
             head = b"PATCH " + rest
-        return _remove_upgrade(b"", head) if b"pgrade" in head or b"PGRADE" in head else head
+        # `find`, because `in` looks for a number first: with bytes, it raises and catches an error each time.
+        has_upgrade = head.find(b"pgrade") >= 0 or head.find(b"PGRADE") >= 0
+        return _remove_upgrade(b"", head) if has_upgrade else head
 
     def _parse_body(self) -> None:
         """A caller who has the response before its chunked body was read sends the next request right behind it. So the
@@ -239,7 +241,7 @@ class HttpConnection(asyncio.Protocol):
             "http_version": version,
             "method": self._method.decode(),
             "scheme": self._scheme,
-            "path": unquote(path.decode("ascii")) if b"%" in path else path.decode("ascii"),
+            "path": unquote(path.decode("ascii")),
             "raw_path": path,
             "query_string": query,
             "root_path": "",
@@ -325,7 +327,7 @@ _ASGI = {"version": "3.0", "spec_version": "2.3"}
 
 def _split_url(url: bytes) -> tuple[bytes, bytes]:
     """Path and query. Proxies may send a whole URL."""
-    if url.startswith(b"/") and b"#" not in url:
+    if url.startswith(b"/") and url.find(b"#") < 0:
         path, _, query = url.partition(b"?")
         return path, query
     parsed = httptools.parse_url(url)
