@@ -11,6 +11,7 @@ from starlette.responses import Response
 from sapa.console.inbox_pages import read_clock
 from sapa.console.inbox_queue import ask
 from sapa.console.loyalty_pages import adjust_points
+from sapa.console.member_names import read_member_names
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import EVERYBODY
 from sapa.console.routes import console, go_to
@@ -62,7 +63,7 @@ class TimelineLine(Struct, frozen=True):
 @console.get("/{environment}/customers/{id}", roles=EVERYBODY)
 async def show_customer(page: PageRequest) -> Response:
     id, tab = page.request.path_params["id"], _choose_tab(page)
-    customer, placed, wallet, tickets, sales, shown, clock = await gather(
+    customer, placed, wallet, tickets, sales, shown, clock, names = await gather(
         page.call("GET", f"/customers/{id}"),
         _list_orders(page, id),
         page.call("GET", f"/loyalty/customers/{id}/wallet"),
@@ -70,6 +71,7 @@ async def show_customer(page: PageRequest) -> Response:
         _sum_sales(page, id),
         _read_tab(page, id, tab),
         read_clock(page),
+        read_member_names(page),
     )
     waits = sorted(one["waitingSince"] for one in tickets["data"] if one["waitingSince"])
     return page.show(
@@ -82,6 +84,7 @@ async def show_customer(page: PageRequest) -> Response:
         tickets=tickets,
         waits=waits,
         clock=clock,
+        names=names,
         wallet=wallet["data"],
         apps=(ALL_CHANNELS, *Source),
         given={name: page.form_value(name) for name in FORM_FIELDS},

@@ -7,6 +7,7 @@ from starlette.responses import Response
 from sapa.access import actions as access
 from sapa.console.fields import parse_count
 from sapa.console.listing import read_list
+from sapa.console.member_names import read_member_names
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import DEVELOPERS, EVERYBODY
 from sapa.console.routes import console, go_to
@@ -17,7 +18,6 @@ from sapa.loyalty import actions as loyalty
 from sapa.loyalty import adjust as adjustments
 from sapa.loyalty.reconciliation import actions as reconciliation
 from sapa.loyalty.types import AdjustmentIn
-from sapa.people import actions as people
 from sapa.values.json import encode
 
 DIRECTIONS = ("points_added", "points_deducted")
@@ -56,12 +56,10 @@ async def show_wallet(page: PageRequest) -> Response:
     redemptions = await page.call(
         "GET", f"{path}/redemptions", {"status": status, "before": params.get("redeemed", ""), "limit": PARTS}
     )
-    async with page.context.database.connection() as db:
-        members = await people.list_members(db, page.session.organisation_id)
     return page.show(
         "wallet.html",
         customer=customer,
-        authors={member.id: member.name for member in members},
+        authors=await read_member_names(page),
         wallet=(await page.call("GET", f"{path}/wallet"))["data"],
         history=history,
         redemptions=redemptions,

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from sapa.console.fields import parse_count, parse_money, parse_number
 from sapa.console.filter_pages import list_saved
 from sapa.console.listing import NamedFilters, build_tabs, count_cells, read_cells, read_list
+from sapa.console.member_names import read_member_names
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import EVERYBODY
 from sapa.console.routes import console, go_to
@@ -62,10 +63,11 @@ async def list_orders(page: PageRequest) -> Response:
 @console.get("/{environment}/orders/{id}", roles=EVERYBODY)
 async def show_order(page: PageRequest) -> Response:
     id = page.request.path_params["id"]
-    found, history, shipments = await gather(
+    found, history, shipments, names = await gather(
         page.call("GET", f"/orders/{id}"),
         page.call("GET", f"/orders/{id}/history", {"limit": HISTORY}),
         page.call("GET", "/shipping/shipments", {"orderId": id, "limit": "10"}),
+        read_member_names(page),
     )
     order = found["data"]
     return page.show(
@@ -75,6 +77,7 @@ async def show_order(page: PageRequest) -> Response:
         methods=METHODS,
         shipments=shipments["data"],
         history=history,
+        names=names,
         most_lines=MOST_LINES,
         sent=page.request.url.path.rpartition("/")[2],
         given=page.form_value,
@@ -100,7 +103,8 @@ def list_moves(order: dict[str, Any]) -> list[tuple[str, str]]:
 async def show_history(page: PageRequest) -> Response:
     id = page.request.path_params["id"]
     order = (await page.call("GET", f"/orders/{id}"))["data"]
-    return page.show("order_history.html", order=order, **await read_list(page, f"/orders/{id}/history"))
+    listed, names = await gather(read_list(page, f"/orders/{id}/history"), read_member_names(page))
+    return page.show("order_history.html", order=order, names=names, **listed)
 
 
 @console.post("/{environment}/orders/{id}", roles=EVERYBODY, shown_by=show_order, says="Order updated")
