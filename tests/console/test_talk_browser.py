@@ -102,6 +102,12 @@ async def test_a_visitor_is_called_alike_everywhere_and_saved_as_a_customer(
         await parcels.create(api, "custom", orderId=order["id"], estimate="1-2 days")
         await page.set_viewport_size({"width": 1440, "height": 900})
         await page.reload()
+        assert len(await page.eval_on_selector_all(".about .buttons > *", HEIGHTS)) == 1
+        await page.set_viewport_size({"width": 390, "height": 844})
+        await page.click(".talk [data-view-to=customer]")
+        assert min(await page.eval_on_selector_all(".about .buttons > *", HEIGHTS)) >= 44
+        await page.set_viewport_size({"width": 1440, "height": 900})
+        await page.reload()
         await page.click(".about button:text-is('Insert tracking link')")
         assert installation.address in await page.input_value("#reply textarea")
         await page.click(".about a:text-is('Refund…')")
@@ -111,6 +117,7 @@ async def test_a_visitor_is_called_alike_everywhere_and_saved_as_a_customer(
         await expect(page.locator("[name=customer]")).to_have_value("Citra")
 
 
+HEIGHTS = "(buttons) => [...new Set(buttons.map((button) => button.getBoundingClientRect().height))]"
 BAR = """(bar) => {
     const shown = [...bar.children].filter((part) => part.getBoundingClientRect().width);
     const boxes = shown.map((part) => part.getBoundingClientRect());
