@@ -82,6 +82,27 @@ async def test_the_lines_of_an_order_are_whole_beside_the_side_column(
             assert not await is_cut_off(page, ".scroll:has(.lines)"), width
 
 
+async def test_the_red_button_of_a_refund_names_the_amount(
+    browser: Browser, installation: Installation, database: Database, api: httpx.AsyncClient, email: str
+) -> None:
+    order = await make_order(api, lineItems=[{"title": "Kopi Gayo", "price": 1_090_000, "quantity": 1}])
+    await api.put(f"/orders/{order['id']}", json={"financialStatus": "paid"})
+    async with open_seat(browser, installation, database, email) as page:
+        await page.goto(f"/console/live/orders/{order['id']}#refund")
+        yes = page.locator("dialog [data-yes]")
+        for typed, deed in (("", "Refund"), ("40k", "Refund Rp\u00a040,000"), ("lots", "Refund")):
+            await page.fill("#refund [name=amount]", typed)
+            await page.click("#refund button")
+            assert await yes.inner_text() == deed
+            await page.keyboard.press("Escape")
+        await page.fill("#refund [name=amount]", "40.000")
+        await page.click("#refund button")
+        await page.click("dialog [data-yes]")
+        await expect(page.locator("#refund [name=amount]")).to_have_value("")
+        await page.click("button:text-is('Refund everything…')")
+        assert await yes.inner_text() == "Refund Rp 1,050,000"
+
+
 async def test_the_chat_is_dressed_previewed_and_its_snippet_stays_at_hand(
     browser: Browser, installation: Installation, database: Database, email: str
 ) -> None:

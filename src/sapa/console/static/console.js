@@ -27,12 +27,18 @@ const make = (name, attributes, ...children) => {
   return made;
 };
 
+const nameDeed = ({ dataset, form, textContent }) => {
+  const deed = dataset.deed ?? textContent.trim().replace(/…$/, "");
+  const amount = dataset.amount && echoAmount(form.elements[dataset.amount]);
+  return amount ? `${deed} ${amount}` : deed;
+};
+
 // What cannot be undone is asked first. The question is the title, the rest says what follows, and the red button repeats
-// the verb.
+// the verb, and the amount that was typed.
 const ask = (button) => {
   const [, title, rest] = button.dataset.sure.match(/^(.*?\?)\s*(.*)$/) ?? [null, button.dataset.sure, ""];
   const no = make("button", { type: "button", autofocus: "" }, document.body.dataset.back);
-  const yes = make("button", { type: "button", class: "danger main", "data-yes": "" }, button.textContent.trim().replace(/…$/, ""));
+  const yes = make("button", { type: "button", class: "danger main", "data-yes": "" }, nameDeed(button));
   const dialog = make("dialog", { "aria-labelledby": "asked" }, make("h2", { id: "asked" }, title));
   if (rest) dialog.append(make("p", {}, rest));
   dialog.append(make("div", { class: "buttons" }, no, yes));
@@ -335,17 +341,22 @@ const readAmount = (text, language, currency, digits) => {
   const decimals = number.split(".")[1] ?? "", amount = Number(`${number}e${zeros}`);
   return decimals.replace(/0+$/, "").length - zeros > digits || amount >= 1e15 ? null : amount;
 };
+const echoAmount = ({ value, dataset: { money, language, digits } }) => {
+  const amount = readAmount(value, language, money, Number(digits));
+  if (amount === null) return null;
+  return `${money === "IDR" ? "Rp" : money}\u00a0${amount.toLocaleString(language === "id" ? "id-ID" : "en-GB", { maximumFractionDigits: 4 })}`;
+};
 for (const input of document.querySelectorAll("[data-money]")) {
-  const { money, language, digits, when } = input.dataset, [name, value] = when?.split(" ") ?? [];
+  const [name, value] = input.dataset.when?.split(" ") ?? [];
   const echo = make("p", { class: "echo", role: "status" });
   (input.closest("label") ?? input).after(echo);
   const show = () => {
-    const isMoney = !when || input.form.elements[name].value === value;
-    const amount = isMoney ? readAmount(input.value, language, money, Number(digits)) : null;
+    const isMoney = !name || input.form.elements[name].value === value;
+    const amount = isMoney ? echoAmount(input) : null;
     echo.hidden = amount === null;
-    if (amount !== null) echo.textContent = `= ${money === "IDR" ? "Rp" : money}\u00a0${amount.toLocaleString(language === "id" ? "id-ID" : "en-GB", { maximumFractionDigits: 4 })}`;
+    if (amount !== null) echo.textContent = `= ${amount}`;
   };
-  (when ? input.form : input).addEventListener("input", show);
+  (name ? input.form : input).addEventListener("input", show);
   show();
 }
 
