@@ -9,7 +9,9 @@ import pytest
 from sapa.db.pool import Database
 from tests.conftest import Installation
 from tests.console.people import make_person, open_browser, read_token
+from tests.console.seats import Seat, read
 from tests.factories import Environments
+from tests.support.test_ratings import resolve_rated_ticket
 from tests.support.ticket_steps import Desk
 
 LISTS: dict[str, tuple[str, dict[str, object], str]] = {
@@ -83,3 +85,15 @@ async def test_ratings_and_automatic_assignment_are_switched(owner: httpx.AsyncC
     assert (await owner.post("/test/settings/support", data=form)).status_code == 303
     stored = await desk.get("/support/settings")
     assert (stored["askRating"], stored["autoAssign"]) == (True, False)
+
+
+async def test_what_a_customer_wrote_with_a_rating_is_read_beside_the_conversation(
+    installation: Installation, seat: Seat, desk: Desk
+) -> None:
+    ticket, path = await resolve_rated_ticket(desk)
+    assert "Rated by the customer" not in await seat.open(f"/{ticket['id']}")
+    rated = await seat.browser.post(installation.address + path, data={"score": "4", "comment": "Cepat & ramah"})
+    assert rated.status_code == 200, rated.text
+    page = read(await seat.open(f"/{ticket['id']}"))
+    assert "★ 4 / 5" in page
+    assert "Cepat & ramah" in page

@@ -98,7 +98,7 @@ async def show_ticket(page: PageRequest) -> Response:
     }
     part = params.get("part", "")
     reads = [] if part == LIVE else [_read_composer(page, ticket, team)]
-    reads += [] if part in PARTS else [_read_person(page, ticket)]
+    reads += [] if part in PARTS else [_read_person(page, ticket), _read_ratings(page, ticket)]
     for read in await gather(*reads):
         screen |= read
     return page.show(PARTS.get(part, "inbox.html"), **screen)
@@ -447,6 +447,12 @@ async def _read_person(page: PageRequest, ticket: Json) -> Json:
         "parcels": (await page.call("GET", "/shipping/shipments", newest))["data"] if newest else [],
         "earlier": [one for one in tickets["data"] if one["id"] != ticket["id"]],
     }
+
+
+async def _read_ratings(page: PageRequest, ticket: Json) -> Json:
+    """What the customer wrote beside the scores, newest first."""
+    asked = {"ticketId": ticket["id"], "status": "rated", "limit": "3"}
+    return {"ratings": (await ask(page, "/ratings", asked))["data"] if ticket["rating"] else []}
 
 
 def _build_name_marker(team: Team) -> Any:
