@@ -15,6 +15,7 @@ from tests.conftest import Installation, connect
 from tests.console.people import make_person, open_browser, read_token
 from tests.console.seats import Seat, list_shown, read
 from tests.factories import Environments, make_customer, make_key, make_order
+from tests.messaging.send_steps import make_template
 from tests.support.ticket_steps import NUMBER, Desk
 
 OTHER = "+628123456702"
@@ -206,3 +207,16 @@ async def test_a_reply_is_sent_later_or_not_at_all(desk: Desk, seat: Seat) -> No
     assert "sends this" not in read(page)
     assert "\nBesok ya</textarea>" in page
     assert (await desk.look(ticket))["messages"][-1]["direction"] == "in"
+
+
+async def test_a_missing_value_of_a_template_is_named_at_its_field(
+    api: httpx.AsyncClient, seat: Seat, desk: Desk
+) -> None:
+    ayu, template = await make_customer(api), await make_template(desk.client)
+    asked = {"template": template["id"], "param": ["Ayu", "  "]}
+    ticket = await desk.receive("Halo")
+    starting = await seat.post("new", 400, customerId=ayu["id"], **asked)
+    sending = await seat.post(f"{ticket['id']}/template", 400, **asked)
+    for refused in (starting, sending):
+        assert re.findall(r'name="param"[^>]*value="([^"]*)" aria-invalid', refused.text) == ["  "]
+        assert 'id="params[1]-problem">Enter' in refused.text
