@@ -55,6 +55,8 @@ async def test_a_channel_is_refused_connected_fails_and_is_disconnected(owner: h
     bad = await owner.post(page, data=form | {"phone_number": "0812"})
     assert bad.status_code == 400
     assert 'id="phone_number-problem"' in bad.text
+    odd = await owner.post(page, data=form | {"phone_number_id": "abc def"})
+    assert "this value does not fit “Phone number ID”. Check it and try again" in odd.text
     assert list_done(bad.text) == ["2. The app and the number", "3. The token"], "what they yield was entered"
     half = await owner.post(page, data={name: value for name, value in form.items() if name != "access_token"})
     assert list_done(half.text) == ["2. The app and the number"]
