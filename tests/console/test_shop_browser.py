@@ -82,6 +82,21 @@ async def test_the_lines_of_an_order_are_whole_beside_the_side_column(
             assert not await is_cut_off(page, ".scroll:has(.lines)"), width
 
 
+MIDDLES = "(parts) => parts.map((part) => part.getBoundingClientRect()).map(({ top, height }) => top + height / 2)"
+
+
+async def test_the_controls_of_a_person_stand_in_one_line(
+    browser: Browser, installation: Installation, database: Database, email: str
+) -> None:
+    async with open_seat(browser, installation, database, email) as page:
+        await page.set_viewport_size({"width": 1440, "height": 900})
+        await page.goto("/console/live/settings/team")
+        row = "main tbody tr:first-child"
+        middles = await page.eval_on_selector_all(f"{row} :is(button, select, input:not([type=hidden]))", MIDDLES)
+        assert len(middles) == 7
+        assert max(middles) - min(middles) <= 2
+
+
 async def test_the_red_button_of_a_refund_names_the_amount(
     browser: Browser, installation: Installation, database: Database, api: httpx.AsyncClient, email: str
 ) -> None:
