@@ -108,6 +108,9 @@ class Company:
         message: dict[str, Any] = (await self._shop.get(f"/messages/{id}")).json()["data"]
         return message
 
+    async def show_typing(self, id: str) -> None:
+        assert (await self._shop.post(f"/messages/{id}/typing")).status_code == 204
+
     async def wait_for(self, id: str, status: str) -> dict[str, Any]:
         async def look() -> dict[str, Any] | None:
             message = await self.read(id)
@@ -154,6 +157,19 @@ async def test_a_visitor_writes_is_answered_and_reads(page: Page, desk: Company)
     await write(page, "Terima kasih")
     await desk.receive(2)
     assert (await desk.read(id))["repliedAt"] is not None
+
+
+async def test_a_visitor_sees_that_a_reply_is_being_written(page: Page, desk: Company) -> None:
+    visitor_id = await start(page, desk)
+    await desk.send(visitor_id, message="Sebentar, kak.")
+    await expect(log(page).get_by_text("Sebentar, kak.")).to_be_visible()
+    writing = page.get_by_text("Sedang menulis balasan…")
+    await expect(writing).to_be_hidden()
+    await desk.show_typing((await desk.receive())["messageId2"])
+    await expect(writing).to_be_visible()
+    await desk.send(visitor_id, message="Masih ada.")
+    await expect(log(page).get_by_text("Masih ada.")).to_be_visible()
+    await expect(writing).to_be_hidden()
 
 
 async def test_a_message_to_a_closed_chat_is_delivered_and_read_once_it_is_seen(page: Page, desk: Company) -> None:

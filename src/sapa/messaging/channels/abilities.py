@@ -99,6 +99,13 @@ class ReadMarks(Protocol):
 
 
 @runtime_checkable
+class TypingSigns(Protocol):
+    """A channel on which customers see that somebody is typing, whatever they wrote before."""
+
+    async def show_typing(self, connection: ChannelAccount, to: Identity) -> None: ...
+
+
+@runtime_checkable
 class FileUploads(Protocol):
     """A channel that accepts uploaded files, and gives each an id for messages."""
 

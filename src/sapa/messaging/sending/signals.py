@@ -9,7 +9,7 @@ from sapa.access.actions import read_clock
 from sapa.db.pool import Connection, Tx
 from sapa.http.errors import NotFound
 from sapa.http.outbound_call import OutboundCall
-from sapa.messaging.channels.abilities import Reactions, ReadMarks
+from sapa.messaging.channels.abilities import Reactions, ReadMarks, TypingSigns
 from sapa.messaging.channels.interface import ChannelAccount, Identity, MessageAmendment, SendRefusal, Source
 from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.connections.environment import get_environment
@@ -60,9 +60,12 @@ async def mark_read(call: OutboundCall, id: str, is_typing: bool) -> None:
     channel, connection = target.connected.channel, target.connected.connection
     if not target.is_received:
         raise MessageNotOnChannel("Only a message from a customer can be marked as read.")
-    if not isinstance(channel, ReadMarks):
+    if is_typing and isinstance(channel, TypingSigns):
+        await channel.show_typing(connection, target.to)
+    elif isinstance(channel, ReadMarks):
+        await _signal(connection, channel.mark_read(connection, target.to, target.message_id, is_typing))
+    else:
         raise ChannelUnsupported(f"{connection.source} does not show customers what was read.")
-    await _signal(connection, channel.mark_read(connection, target.to, target.message_id, is_typing))
 
 
 async def _get_target(call: OutboundCall, db: Connection, id: str) -> SignalTarget:

@@ -270,9 +270,10 @@ async def _send_script(request: Request) -> Response:
 
 @cache
 def read_script() -> tuple[bytes, str]:
-    """The script, without its indentation, and its ETag."""
+    """The script, without its indentation, empty lines and headings, and its ETag."""
     text = files("sapa.messaging.widget").joinpath("widget.js").read_bytes()
-    script = b"\n".join(line.strip() for line in text.splitlines())
+    lines = [line.strip() for line in text.splitlines()]
+    script = b"\n".join(line for line in lines if line and not line.startswith(b"//"))
     return script, f'"{sha256(script).hexdigest()[:32]}"'
 
 

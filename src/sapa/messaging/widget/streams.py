@@ -17,7 +17,7 @@ from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
 from sapa.http.errors import ApiError
 from sapa.http.event_stream import KEEP_ALIVE, READY, build_event
-from sapa.messaging.channels.widget.messages import NOTIFY_CHANNEL
+from sapa.messaging.channels.widget.messages import NOTIFY_CHANNEL, TYPING_CHANNEL, build_typing_payload
 from sapa.messaging.channels.widget.types import TooManyPages, WidgetMessage
 from sapa.messaging.widget import queries as widget
 from sapa.messaging.widget.presentation import present
@@ -30,6 +30,8 @@ HEARTBEAT_SECONDS = 15.0
 MAX_PAGES = 2_000
 MAX_PAGES_PER_VISITOR = 8
 RETRY_SECONDS = 30
+TYPING = b"event: typing\n\n"
+"""Without data: pages that were loaded before there was this event skip it."""
 
 Check = Callable[[], Awaitable[object]]
 
@@ -43,6 +45,8 @@ class WidgetListener:
         self.check = check
         self.has_changes = asyncio.Event()
         self.has_changes.set()
+        self.is_written_to = False
+        """Since the page was last told."""
 
 
 class Streams:
@@ -82,6 +86,9 @@ class Streams:
                 page.has_changes.set()
                 shown = present(self._context, page.visitor[0], message)
                 yield build_event("message", msgspec.json.encode(shown), message.number)
+            if page.is_written_to:
+                page.is_written_to = False
+                yield TYPING
             if not page.has_changes.is_set():
                 await wait(heartbeat - time.monotonic(), page.has_changes)
             if time.monotonic() >= heartbeat:
@@ -109,7 +116,11 @@ class Streams:
 
     async def _watch(self) -> None:
         """Runs while there are pages."""
-        subscription = self._database.hub.subscribe(NOTIFY_CHANNEL, lambda _: self._wakeup.set())
+        hub = self._database.hub
+        subscriptions = [
+            hub.subscribe(NOTIFY_CHANNEL, lambda _: self._wakeup.set()),
+            hub.subscribe(TYPING_CHANNEL, self._show_typing),
+        ]
         try:
             while self._pages and not self._closing.is_set():
                 await wait(POLL_SECONDS, self._wakeup, self._closing)
@@ -120,7 +131,14 @@ class Streams:
             self._watching = None
             for page in self._pages:
                 page.has_changes.set()
-            self._database.hub.unsubscribe(subscription)
+            for subscription in subscriptions:
+                hub.unsubscribe(subscription)
+
+    def _show_typing(self, visitor: str) -> None:
+        for page in self._pages:
+            if visitor == build_typing_payload(*page.visitor):
+                page.is_written_to = True
+                page.has_changes.set()
 
     async def _look(self) -> None:
         async with self._database.connection() as db:

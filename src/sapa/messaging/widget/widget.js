@@ -21,7 +21,7 @@
         file: "Lampiran", newTab: "(buka di tab baru)", attach: "Lampirkan berkas",
         remove: (name) => `Hapus ${name}`, big: "Berkas lebih besar dari 10 MB.", many: "Paling banyak 5 berkas.",
         kind: "Hanya gambar dan dokumen yang dapat dikirim.", name: "Nama Anda", contact: "Email atau nomor telepon",
-        begin: "Mulai mengobrol",
+        begin: "Mulai mengobrol", replying: "Sedang menulis balasan…",
       }
     : {
         open: "Open chat", close: "Close chat", title: "Chat", write: "Write a message", send: "Send",
@@ -31,7 +31,7 @@
         file: "Attachment", newTab: "(opens in a new tab)", attach: "Attach a file",
         remove: (name) => `Remove ${name}`, big: "The file is larger than 10 MB.", many: "At most 5 files.",
         kind: "Only images and documents can be sent.", name: "Your name", contact: "Email or phone number",
-        begin: "Start the chat",
+        begin: "Start the chat", replying: "Writing a reply…",
       };
 
   // Looks. A constructed sheet needs no permission of the page's own policy.
@@ -200,6 +200,7 @@
   const log = make("ol", { class: "log", role: "log", "aria-live": "polite", "aria-labelledby": "title", tabindex: "0" });
   const hello = make("p", { class: "hello" }, words.hello);
   const state = make("p", { class: "state", role: "status", hidden: true });
+  const replying = make("p", { class: "hello", role: "status", hidden: true });
   const box = make("textarea", { id: "text", rows: "1", maxlength: "4096", placeholder: words.write, autocomplete: "off" });
   const picker = make("input", { type: "file", multiple: true, hidden: true, tabindex: "-1", "aria-hidden": "true",
     accept: "image/png,image/jpeg,image/webp,image/gif,.pdf,.txt,.csv,.rtf,.doc,.docx,.xls,.xlsx,.ppt,.pptx,.odt,.ods,.odp" });
@@ -212,7 +213,7 @@
   const asked = make("form", { class: "ask", hidden: true });
   const shut = make("button", { type: "button", "aria-label": words.close, onclick: () => close() }, icon("M6 6l12 12M18 6L6 18"));
   const panel = make("section", { class: "panel", id: "panel", role: "dialog", "aria-labelledby": "title", hidden: true },
-    make("header", {}, heading, shut), hours, asked, log, state, chosen, form);
+    make("header", {}, heading, shut), hours, asked, log, replying, state, chosen, form);
   const badge = make("span", { class: "badge", hidden: true, "aria-hidden": "true" });
   const launch = make("button", { class: "launch", type: "button", "aria-label": words.open, "aria-expanded": "false",
     "aria-controls": "panel", onclick: () => (panel.hidden ? open() : close()) },
@@ -551,11 +552,24 @@
   }
 
   function hear(event) {
+    if (event.startsWith("event: typing")) return showReplying(true);
     const data = event.split("\n").find((text) => text.startsWith("data: "));
     if (!data) return;
     const line = JSON.parse(data.slice(6));
     last = Math.max(last, line.number);
     show(line);
+    if (line.direction === "out") showReplying(false);
+  }
+
+  /* Until the reply comes, or for as long as other messengers show it. */
+  let writing = null;
+
+  function showReplying(isWriting) {
+    clearTimeout(writing);
+    if (isWriting) writing = setTimeout(showReplying, 25000);
+    replying.textContent = words.replying;
+    replying.hidden = !isWriting;
+    stayAtEnd();
   }
 
   function report(text) {

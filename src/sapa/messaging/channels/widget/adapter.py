@@ -14,6 +14,7 @@ from sapa.messaging.channels.interface import (
     Capabilities,
     Channel,
     ChannelAccount,
+    Identity,
     InboundMedia,
     Item,
     OutgoingMessage,
@@ -97,6 +98,10 @@ class Widget:
         if stored is None:
             return SendRefusal("unknown_visitor", "The chat has no visitor with this id.", "recipient")
         return SendReceipt(messages.build_message_id(visitor_id, stored.number))
+
+    async def show_typing(self, connection: ChannelAccount, to: Identity) -> None:
+        async with _database(connection).transaction() as tx:
+            messages.announce_typing(tx, connection.company.id, to.value)
 
     async def _hand_over(self, connection: ChannelAccount, message: OutgoingMessage) -> SendReceipt | SendRefusal:
         """Sends to the simulator of visitors."""

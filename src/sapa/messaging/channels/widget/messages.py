@@ -10,6 +10,8 @@ from sapa.messaging.channels.widget.types import MessageView, Visitor, WidgetMes
 
 NOTIFY_CHANNEL = "sapa_widget"
 """Notified when a page has new messages to show."""
+TYPING_CHANNEL = "sapa_widget_typing"
+"""Notified of a visitor to whom somebody is writing."""
 
 
 async def append_outbound(
@@ -49,6 +51,14 @@ async def _append(
     message = await queries.append(tx, company_id, visitor_id, reference, direction, msgspec.json.encode(view), at)
     notify_after_commit(tx, NOTIFY_CHANNEL)
     return message
+
+
+def announce_typing(tx: Tx, company_id: int, visitor_id: str) -> None:
+    notify_after_commit(tx, TYPING_CHANNEL, build_typing_payload(company_id, visitor_id))
+
+
+def build_typing_payload(company_id: int, visitor_id: str) -> str:
+    return f"{company_id} {visitor_id}"
 
 
 def build_message_id(visitor_id: str, number: int) -> str:
