@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from itertools import takewhile
 
+import msgspec
 from msgspec.structs import asdict, replace
 
 from sapa.access.actions import read_clock
@@ -34,6 +35,7 @@ from sapa.messaging.messages.types import (
     LockedMessage,
     Message,
     MessageChange,
+    MessageEvent,
     MessageParty,
     MessageUpdated,
     MessageWithEvents,
@@ -55,6 +57,8 @@ ECHO_WINDOW = timedelta(minutes=2)
 IN_FLIGHT_WINDOW = timedelta(minutes=2)
 """How long after its call a message may still be in flight."""
 
+_read_events = msgspec.json.Decoder(list[MessageEvent]).decode
+
 
 async def move_to_ticket(tx: Tx, company: Company, from_id: str, to_id: str) -> None:
     """Moves all messages of a ticket to another one."""
@@ -74,8 +78,8 @@ async def list_of_ticket(
 
 
 async def get_with_events(db: Connection, company: Company, id: str) -> MessageWithEvents:
-    message = await queries.get_message(db, company.id, id)
-    return MessageWithEvents(**asdict(message), events=await queries.list_events(db, company.id, id))
+    message = await queries.get_with_events(db, company.id, id)
+    return MessageWithEvents(**asdict(message) | {"events": _read_events(message.events)})
 
 
 async def find_id(db: Connection, company: Company, source: Source, provider_id: str) -> str | None:

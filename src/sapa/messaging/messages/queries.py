@@ -16,9 +16,9 @@ from sapa.messaging.messages.types import (
     ChangedState,
     LockedMessage,
     Message,
-    MessageEvent,
     NewEvent,
     NewMessage,
+    StoredMessageWithEvents,
 )
 
 _EXPRESSIONS = {
@@ -51,6 +51,20 @@ class StoredPricing(Struct, frozen=True):
 
 
 GET = sql(f"SELECT {COLUMNS} FROM messages WHERE company_id = $1 AND id = $2", row=Message)
+
+GET_WITH_EVENTS = sql(
+    f"""
+    SELECT {COLUMNS}, (
+           SELECT coalesce(json_agg(json_build_object(
+                      'kind', kind, 'at', to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
+                      'isImplied', is_implied, 'sequence', sequence, 'code', code, 'detail', detail)
+                      ORDER BY number), '[]')
+             FROM message_events
+            WHERE company_id = $1 AND message_id = $2) AS events
+      FROM messages
+     WHERE company_id = $1 AND id = $2""",
+    row=StoredMessageWithEvents,
+)
 
 _INSERTED = NewMessage.__struct_fields__
 
@@ -236,16 +250,6 @@ STORE_CHANGES = compose(
     row=StoredChanges,
 )
 
-LIST_EVENTS = sql(
-    """
-    SELECT kind, at, is_implied, sequence, code, detail
-      FROM message_events
-     WHERE company_id = $1 AND message_id = $2
-     ORDER BY number""",
-    row=MessageEvent,
-)
-
-
 # In the order in which they were stored, by id: channels report whole seconds, which would put a reply before its
 # question.
 NEWEST = sql(
@@ -291,6 +295,13 @@ async def get_recipient(db: Connection, company_id: int, id: str) -> Identity:
 
 async def get_message(db: Connection, company_id: int, id: str) -> Message:
     message = await GET.find(db, company_id, id)
+    if message is None:
+        raise NotFound
+    return message
+
+
+async def get_with_events(db: Connection, company_id: int, id: str) -> StoredMessageWithEvents:
+    message = await GET_WITH_EVENTS.find(db, company_id, id)
     if message is None:
         raise NotFound
     return message
@@ -433,10 +444,6 @@ async def insert_events(tx: Tx, company_id: int, events: Sequence[NewEvent]) -> 
     """The number of new ones."""
     columns = [[getattr(event, name) for event in events] for name in _EVENT]
     return await INSERT_EVENTS.run(tx, company_id, *columns)
-
-
-async def list_events(db: Connection, company_id: int, id: str) -> list[MessageEvent]:
-    return await LIST_EVENTS.all(db, company_id, id)
 
 
 async def move_to_ticket(tx: Tx, company_id: int, from_id: str, to_id: str) -> None:

@@ -244,6 +244,12 @@ class MessageWithEvents(Message, frozen=True, rename="camel"):
     events: list[MessageEvent]
 
 
+class StoredMessageWithEvents(Message, frozen=True, rename="camel"):
+    """As it is read, by one statement: its events say what made it as it is."""
+
+    events: Raw
+
+
 class LockedMessage(Message, frozen=True, rename="camel"):
     """A locked message, with the instants that the API does not show."""
 
