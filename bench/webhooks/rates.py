@@ -13,7 +13,7 @@ import psutil
 from msgspec import Struct
 
 from bench.ground import Ground, make_company
-from bench.servers import cpu_seconds, proportional_megabytes
+from bench.servers import cpu_seconds, resident_megabytes
 from bench.webhooks.post import Receiver
 from bench.webhooks.stored import STORE, make_endpoints
 from sapa.events import CHANNEL
@@ -72,11 +72,11 @@ class Shelf:
         """The same with a long queue, looked at again and again."""
         before = await self._receiver.count()
         started = await self.store(deliveries)
-        samples = [Progress(0, 0, proportional_megabytes(worker))]
+        samples = [Progress(0, 0, resident_megabytes(worker))]
         while samples[-1].delivered < deliveries:
             await asyncio.sleep(SAMPLE_SECONDS)
             delivered = await self._receiver.count() - before
-            samples.append(Progress(time.monotonic() - started, delivered, proportional_megabytes(worker)))
+            samples.append(Progress(time.monotonic() - started, delivered, resident_megabytes(worker)))
         await self.settled()
         return samples
 
