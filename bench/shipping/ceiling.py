@@ -28,6 +28,15 @@ from sapa.values.json import encode
 CARRIER = os.environ.get("SAPA_UPSTREAM_KIRIMINAJA", "")
 SOME_JOURNEY = "SELECT journey FROM quote_cache WHERE company_id = $1 LIMIT 1"
 
+_WRITTEN = shipments.WRITTEN
+INSERT = f"""
+    WITH counted AS (
+        INSERT INTO counter_deltas (company_id, counter, cell, delta)
+        VALUES ($1, 'shipments', ${len(_WRITTEN.names) + 3}, 1))
+    INSERT INTO shipments (company_id, id, {_WRITTEN.listed}, created_at, updated_at)
+    VALUES ($1, $2, {_WRITTEN.numbered(3)}, clock_timestamp(), clock_timestamp())
+    RETURNING created_at, updated_at"""
+
 decode_shipment = msgspec.json.Decoder(ShipmentIn).decode
 decode_quote = msgspec.json.Decoder(QuoteResult).decode
 decode_prices = msgspec.json.Decoder(wire.Prices, strict=False).decode
@@ -79,7 +88,10 @@ class ShippingCeiling(Ceiling):
         kept = merge(company, build_draft(company, given.provider), given, None)
         async with self.pool.transaction() as leased:
             db: Any = leased
-            made = (await shipments.insert_shipment(db, company_id, kept)).shipment
+            created_at, updated_at = await db.fetchrow(
+                INSERT, company_id, kept.id, *_WRITTEN.values(kept), f"{kept.provider}/{kept.shipping_status}"
+            )
+            made = msgspec.structs.replace(kept.shipment, created_at=created_at, updated_at=updated_at)
             content = encode(made)
             await db.fetch(
                 events.RECORD.text, company_id, [EVENT_ID.new()], [ShipmentCreated.kind], [made.id], [content]

@@ -54,6 +54,15 @@ ANNOUNCED = """announced AS (
 """A part of statements: encoded events, for the part that records them."""
 
 
+def build_announced(body: str) -> str:
+    """A part of statements: the event of the row in the part `stored`, unless `:event_id` is null. `body` is an
+    expression of that part's columns."""
+    return f"""announced AS (
+        SELECT :event_id::text AS id, :event_kind::text AS kind, id AS resource_id, {body} AS body
+          FROM stored
+         WHERE :event_id::text IS NOT NULL)"""
+
+
 class RecordedEvents(msgspec.Struct, frozen=True):
     has_deliveries: bool
 

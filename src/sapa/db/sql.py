@@ -24,6 +24,11 @@ _PARAMETER = re.compile(r"(?<!:):([a-z_]+)")
 INSTANT = (datetime, datetime | None)
 
 
+def build_instant_text(instant: str) -> str:
+    """An expression: the instant as the API writes it."""
+    return f"""to_char({instant} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')"""
+
+
 class Statement(Generic[Row]):
     """SQL text and the type of its rows; positional, because a test compares columns with fields.
 

@@ -21,6 +21,7 @@ _TYPES: dict[Any, str] = {
     Decimal: "numeric",
     date: "date",
     datetime: "timestamptz",
+    Raw: "json",
 }
 
 
@@ -35,19 +36,20 @@ class WriteColumns(Generic[Row]):
 
     def __init__(self, struct: type[Row], *computed: str, without: Collection[str] = ()) -> None:
         hints: dict[str, Any] = get_type_hints(struct)
+        hints |= {name: get_type_hints(getattr(struct, name).fget)["return"] for name in computed}
         fields = [name for name in struct.__struct_fields__ if name not in without]
         self.names: tuple[str, ...] = (*fields, *computed)
         self._json = {name for name in fields if _is_json(hints[name])}
         self._json_positions = [position for position, name in enumerate(self.names) if name in self._json]
         self._get_all = attrgetter(*self.names)
         self.listed = ", ".join(self.names)
-        self.typed = ", ".join(f"{name} {self._get_type(name, hints.get(name))}" for name in self.names)
         self._hints = hints
+        self.typed = ", ".join(f"{name} {self._get_type(name)}" for name in self.names)
         self._encoded = [name for name in fields if _without_none(hints[name]) is bytes]
         self.excluded = ", ".join(f"{name} = excluded.{name}" for name in self.names)
 
-    def _get_type(self, name: str, hint: Any) -> str:
-        return "json" if name in self._json else _TYPES.get(_without_none(hint), "text")
+    def _get_type(self, name: str) -> str:
+        return "json" if name in self._json else _TYPES.get(_without_none(self._hints[name]), "text")
 
     def numbered(self, first: int) -> str:
         """`$3, $4, …`"""
@@ -55,7 +57,7 @@ class WriteColumns(Generic[Row]):
 
     def named(self, prefix: str) -> str:
         """`:message_id::text, :message_agent_id::bigint, …`, for a part of a composed statement."""
-        return ", ".join(f":{prefix}{name}::{self._get_type(name, self._hints.get(name))}" for name in self.names)
+        return ", ".join(f":{prefix}{name}::{self._get_type(name)}" for name in self.names)
 
     def name_values(self, prefix: str, row: Row) -> dict[str, Any]:
         """The values of `named`."""

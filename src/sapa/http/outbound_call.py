@@ -114,9 +114,11 @@ class OutboundCall:
         self._has_claimed = True
         return result
 
-    async def commit(self, work: Callable[[Tx], Awaitable[Result]]) -> Result:
+    async def commit(self, work: Callable[[Tx], Awaitable[Result]], *, is_one_statement: bool = False) -> Result:
         """The one transaction of a call that changes nothing at the outside party, such as checking an account. It
-        claims the Idempotency-Key and stores the response; its result is the response's data."""
+        claims the Idempotency-Key and stores the response; its result is the response's data.
+
+        Work that changes rows with one statement needs no other transaction if there is no key."""
 
         async def claim_work_and_settle(tx: Tx) -> tuple[Result, HttpResponse]:
             if self.claim is not None and (replay := await idempotency.acquire(tx, self.claim)):
@@ -127,7 +129,9 @@ class OutboundCall:
                 await idempotency.settle(tx, self.claim, encode_for_retries(result, response))
             return result, response
 
-        result, self._settled = await self.transact(claim_work_and_settle)
+        result, self._settled = await self.context.database.transact(
+            claim_work_and_settle, is_one_statement=is_one_statement and self.claim is None
+        )
         self._has_claimed = True
         return result
 

@@ -11,9 +11,9 @@ from sapa.customers.types import CustomerRef
 from sapa.db.due import WORKER, build_is_waiting
 from sapa.db.listing import Listing
 from sapa.db.pool import Connection, Tx
-from sapa.db.sql import ComposedStatement, compose, sql
+from sapa.db.sql import ComposedStatement, build_instant_text, compose, sql
 from sapa.db.write_columns import WriteColumns
-from sapa.events import RECORDED
+from sapa.events import RECORDED, build_announced
 from sapa.http.errors import NotFound
 from sapa.orders.announcements import NewOrderAnnouncement, OrderAnnouncement
 from sapa.orders.columns import (
@@ -82,21 +82,10 @@ def build_insert_parts(priced: WriteColumns[PricedOrder]) -> list[str]:
     ]
 
 
-# As the API writes an instant.
-_TEXT_OF = """to_char({} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')"""
-_CREATED, _UPDATED = _TEXT_OF.format("created_at"), _TEXT_OF.format("updated_at")
+_CREATED, _UPDATED = build_instant_text("created_at"), build_instant_text("updated_at")
 _NEW_BODY = f""":body_start::bytea || convert_to(order_number, 'UTF8') || :body_end::bytea
            || convert_to({_CREATED} || '","updatedAt":"' || {_UPDATED} || '"}}', 'UTF8')"""
 _BODY = f""":body_start::bytea || convert_to({_UPDATED} || '"}}', 'UTF8')"""
-
-
-def _build_announced(body: str) -> list[str]:
-    """Records the event of the order in the part `stored`, unless it has no id."""
-    announced = f"""announced AS (
-        SELECT :event_id::text AS id, :event_kind::text AS kind, id AS resource_id, {body} AS body
-          FROM stored
-         WHERE :event_id::text IS NOT NULL)"""
-    return [announced, RECORDED]
 
 
 _HAS_DELIVERIES = "EXISTS (SELECT FROM deliveries) AS has_deliveries"
@@ -105,7 +94,7 @@ _HAS_DELIVERIES = "EXISTS (SELECT FROM deliveries) AS has_deliveries"
 def _compose_insert(priced: WriteColumns[PricedOrder]) -> ComposedStatement[InsertedOrder]:
     entries = "(SELECT :entries_start::text || order_number || :entries_end::text FROM stored)"
     return compose(
-        [*build_insert_parts(priced), *_build_announced(_NEW_BODY), build_recorded(entries, are_known=True)],
+        [*build_insert_parts(priced), build_announced(_NEW_BODY), RECORDED, build_recorded(entries, are_known=True)],
         f"SELECT order_number, created_at, updated_at, {_HAS_DELIVERIES} FROM stored",
         row=InsertedOrder,
     )
@@ -155,7 +144,7 @@ _TRANSFERRED = [
 def _compose_update(parts: list[str], *, has_entries: bool) -> ComposedStatement[UpdatedOrder]:
     entries = [build_recorded(":timeline")] if has_entries else []
     return compose(
-        [*parts, *_build_announced(_BODY), *entries],
+        [*parts, build_announced(_BODY), RECORDED, *entries],
         f"SELECT updated_at, {_HAS_DELIVERIES} FROM stored",
         row=UpdatedOrder,
     )

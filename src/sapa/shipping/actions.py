@@ -42,7 +42,7 @@ async def create(call: OutboundCall, body: ShipmentIn) -> Shipment | Accepted[Sh
 
     if body.auto_book:
         return await _intend_and_send(call, begin)
-    return await call.commit(lambda tx: _present(begin(tx)))
+    return await call.commit(lambda tx: _present(begin(tx)), is_one_statement=True)
 
 
 async def update(call: OutboundCall, id: str, body: ShipmentChange) -> Shipment | Accepted[Shipment]:

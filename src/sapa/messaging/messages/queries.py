@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from msgspec import Raw, Struct
 
 from sapa.db.pool import Connection, Tx
-from sapa.db.sql import compose, sql
+from sapa.db.sql import build_instant_text, compose, sql
 from sapa.events import RECORDED, EncodedEvents
 from sapa.http.errors import NotFound
 from sapa.messaging.channels.interface import Identity, Source
@@ -56,7 +56,7 @@ GET_WITH_EVENTS = sql(
     f"""
     SELECT {COLUMNS}, (
            SELECT coalesce(json_agg(json_build_object(
-                      'kind', kind, 'at', to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
+                      'kind', kind, 'at', {build_instant_text("at")},
                       'isImplied', is_implied, 'sequence', sequence, 'code', code, 'detail', detail)
                       ORDER BY number), '[]')
              FROM message_events

@@ -2,10 +2,10 @@
 
 from sapa.db.planning import without_sorting
 from sapa.db.pool import Tx
-from sapa.db.sql import sql
+from sapa.db.sql import build_instant_text, sql
 from sapa.orders.columns import COMPUTED
 
-_AT = """to_char(updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')"""
+_AT = build_instant_text("updated_at")
 _PAYMENT = """('[{"id":"pay_' || substr(r.id, 7) || '","amount":' || r.total
                 || ',"method":null,"reference":null,"paidAt":"' || r.at
                 || '","createdAt":"' || r.at || '","voidedAt":null}]')::json"""

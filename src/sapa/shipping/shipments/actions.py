@@ -8,8 +8,8 @@ from msgspec import Raw
 
 from sapa.access.actions import read_clock
 from sapa.access.types import CompanyClock
-from sapa.db.pool import Connection, Tx
-from sapa.events import Event, emit, emit_all
+from sapa.db.pool import Connection, Tx, notify_after_commit
+from sapa.events import CHANNEL, EVENT_ID, Event, emit, emit_all, is_silent
 from sapa.orders import actions as orders
 from sapa.ports import publish
 from sapa.shipping.carriers.interface import CarrierEvent, Driver
@@ -44,6 +44,9 @@ SOON, LATER = {"parcel": 3_600, "ride": 60}, LONGEST_POLL
 """Seconds until a carrier is polled; longer after a callback."""
 
 SORTING_CODE_SECONDS = 5
+
+_WITHOUT_INSTANTS = b'","updatedAt":""}'
+"""How the document of a new shipment ends until the database has given it its instants."""
 
 _UNBOOKED = {"draft", "awaiting", *NOT_BOOKED_YET, *GONE, "cancelling"}
 
@@ -101,8 +104,15 @@ async def list_of_orders(db: Connection, company: Company, order_ids: Sequence[s
 
 async def create(tx: Tx, company: Company, shipment: StoredShipment) -> StoredShipment:
     """Inserts a new shipment and announces it. A local one may be confirmed from the start."""
-    stored = await queries.insert_shipment(tx, company.id, shipment)
-    await emit(tx, company, ShipmentCreated(stored.shipment))
+    shown = encode(msgspec.structs.replace(shipment.shipment, created_at="", updated_at=""))
+    event_id = None if is_silent(tx) else EVENT_ID.new()
+    body_start = shown.removesuffix(_WITHOUT_INSTANTS)
+    inserted = await queries.insert_shipment(tx, company.id, shipment, event_id, ShipmentCreated.kind, body_start)
+    if inserted.has_deliveries:
+        notify_after_commit(tx, CHANNEL)
+    stored = msgspec.structs.replace(
+        shipment, created_at=inserted.created_at, updated_at=inserted.updated_at, cell=inserted.cell
+    )
     if stored.shipping_status == "confirmed":
         await emit(tx, company, ShipmentBooked(stored.shipment))
         await _record_step(tx, company, stored, (await read_clock(tx, company.id)).now)

@@ -8,12 +8,13 @@ from msgspec import Struct
 from sapa.db.due import TEST_CLOCKS, build_clock
 from sapa.db.listing import Listing
 from sapa.db.pool import Connection, Tx
-from sapa.db.sql import sql
+from sapa.db.sql import build_instant_text, compose, sql
 from sapa.db.write_columns import WriteColumns
+from sapa.events import RECORDED, build_announced
 from sapa.shipping.carriers.interface import CarrierEvent
 from sapa.shipping.errors import ShipmentNotFound
 from sapa.shipping.providers import PROVIDERS
-from sapa.shipping.shipments.types import LONGEST_CANCEL, LONGEST_POLL, ParcelMatch, ShipmentKey
+from sapa.shipping.shipments.types import LONGEST_CANCEL, LONGEST_POLL, InsertedShipment, ParcelMatch, ShipmentKey
 from sapa.shipping.states import WITHOUT_CASH
 from sapa.shipping.types import Shipment, StoredShipment
 
@@ -47,15 +48,23 @@ LOCK = sql(
     row=StoredShipment,
 )
 
-INSERT = sql(
-    f"""
-    WITH counted AS (
-        INSERT INTO counter_deltas (company_id, counter, cell, delta) VALUES ($1, 'shipments', ${_NEXT}, 1)
-    )
-    INSERT INTO shipments (company_id, id, {WRITTEN.listed}, created_at, updated_at)
-    VALUES ($1, $2, {WRITTEN.numbered(3)}, clock_timestamp(), clock_timestamp())
-    RETURNING {STORED_COLUMNS}""",
-    row=StoredShipment,
+_BODY = f""":body_start::bytea || convert_to({build_instant_text("created_at")} || '","updatedAt":"'
+                                                || {build_instant_text("updated_at")} || '"}}', 'UTF8')"""
+
+INSERT = compose(
+    [
+        f"""stored AS (
+        INSERT INTO shipments (company_id, id, {WRITTEN.listed}, created_at, updated_at)
+        SELECT $1, :id::text, {WRITTEN.named("")}, at, at
+          FROM (SELECT clock_timestamp() AS at) AS clock
+        RETURNING id, created_at, updated_at, cell)""",
+        """counted AS (
+        INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'shipments', cell, 1 FROM stored)""",
+        build_announced(_BODY),
+        RECORDED,
+    ],
+    "SELECT created_at, updated_at, cell, EXISTS (SELECT FROM deliveries) AS has_deliveries FROM stored",
+    row=InsertedShipment,
 )
 
 # The update may have waited for the row's lock, so the time is that of the change and never precedes an earlier one.
@@ -237,9 +246,18 @@ async def list_remitted(db: Connection, company_id: int, references: Sequence[st
     return found
 
 
-async def insert_shipment(tx: Tx, company_id: int, stored: StoredShipment) -> StoredShipment:
-    cell = f"{stored.provider}/{stored.shipping_status}"
-    return _found(await INSERT.find(tx, company_id, stored.id, *WRITTEN.values(stored), cell))
+async def insert_shipment(
+    tx: Tx, company_id: int, shipment: StoredShipment, event_id: str | None, event_kind: str, body_start: bytes
+) -> InsertedShipment:
+    """Stores it with its event, unless that has no id."""
+    values = {
+        **WRITTEN.name_values("", shipment),
+        "id": shipment.id,
+        "event_id": event_id,
+        "event_kind": event_kind,
+        "body_start": body_start,
+    }
+    return _found(await INSERT.find(tx, company_id, *INSERT.order(values)))
 
 
 async def save_shipment(tx: Tx, company_id: int, stored: StoredShipment, is_visible: bool) -> StoredShipment:

@@ -1,4 +1,6 @@
-"""Shipments as the worker sees them."""
+"""Shipments as the worker and the statements see them."""
+
+from datetime import datetime
 
 from msgspec import Struct
 
@@ -8,6 +10,15 @@ CALLED, POLLED = "carrier_webhook", "carrier_poll"
 LONGEST_CANCEL = 3_600
 LONGEST_POLL = {"parcel": 21_600, "ride": 300}
 """Seconds: the longest postponements. Anything later was postponed before a test clock was set back."""
+
+
+class InsertedShipment(Struct, frozen=True):
+    """What the database adds to a new shipment, and whether webhooks have to be delivered."""
+
+    created_at: datetime
+    updated_at: datetime
+    cell: str
+    has_deliveries: bool
 
 
 class DueShipment(Struct, frozen=True):
