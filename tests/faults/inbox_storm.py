@@ -54,6 +54,7 @@ class Storm:
         self.written: list[str] = []
         self.replies: list[SentReply] = []
         self.takes: set[tuple[str, int]] = set()
+        self.assigns: Counter[tuple[str, int]] = Counter()
         self.done = 0
         self.cut = 0
         self._numbers = count(1)
@@ -112,11 +113,16 @@ class Storm:
         elif verb == "snooze":
             await self._call("PUT", path, json={"snoozedUntil": build_instant(hours=SNOOZE_HOURS)})
         elif verb == "assign":
-            await self._call("POST", f"{path}/assign", json={"agentId": random.choice([None, *self.agents])})
+            await self._assign(ticket["id"], random.choice([None, *self.agents]))
         elif verb == "handover":
             await self._call("POST", f"{path}/handover", json={"agentId": None})
         else:
             await self._call("POST", f"{path}/resolve", json={"agentId": agent_id})
+
+    async def _assign(self, ticket_id: str, agent_id: int | None) -> None:
+        if agent_id is not None:
+            self.assigns[ticket_id, agent_id] += 1
+        await self._call("POST", f"/tickets/{ticket_id}/assign", json={"agentId": agent_id})
 
     async def _reply(self, agent_id: int, ticket: Json) -> None:
         body, seen = f"Jawaban {next(self._numbers)}", ticket["sequence"]
@@ -155,22 +161,29 @@ async def reckon_inbox(database: Database, company_id: int, storm: Storm) -> Non
     heard = {entry["message_id"] for journal in entries.values() for entry in journal if entry["kind"] == "heard"}
     assert {one["id"] for one in messages if one["direction"] == "in"} == heard
     for id, ticket in tickets.items():
-        _check_owner(ticket, entries[id], {agent for taken, agent in storm.takes if taken == id})
+        _check_owner(ticket, entries[id], storm)
     _check_replies(storm.replies, messages, entries)
     await _check_queue(storm, tickets)
 
 
-def _check_owner(ticket: Record, journal: Sequence[Record], takers: set[int]) -> None:
-    """The journal leads to the present owner, and whoever took the ticket found it without one."""
+def _check_owner(ticket: Record, journal: Sequence[Record], storm: Storm) -> None:
+    """The journal leads to the present owner, and nobody got it from an agent who had it by taking it.
+
+    Who takes what was assigned to them in the meantime takes nothing, and is told the same.
+    """
     assert [entry["number"] for entry in journal] == list(range(1, len(journal) + 1))
-    owner, found_free = None, set()
+    owner, found_free, passed_on = None, set[int](), Counter[int]()
     for entry in journal:
         if entry["kind"] in OWNING:
             if entry["kind"] == "assigned" and owner is None:
                 found_free.add(entry["agent_id"])
+            elif entry["kind"] == "assigned":
+                passed_on[entry["agent_id"]] += 1
             owner = entry["agent_id"]
     assert ticket["agent_id"] == owner
-    assert takers <= found_free
+    assert passed_on <= Counter({agent: times for (id, agent), times in storm.assigns.items() if id == ticket["id"]})
+    takers = {agent for taken, agent in storm.takes if taken == ticket["id"]}
+    assert takers <= found_free | passed_on.keys()
     if ticket["status"] != "resolved":
         assert ticket["status"] == ("open" if owner is None else "assigned")
 
