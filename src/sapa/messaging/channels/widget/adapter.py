@@ -100,8 +100,8 @@ class Widget:
         return SendReceipt(messages.build_message_id(visitor_id, stored.number))
 
     async def show_typing(self, connection: ChannelAccount, to: Identity) -> None:
-        async with _database(connection).transaction() as tx:
-            messages.announce_typing(tx, connection.company.id, to.value)
+        payload = messages.build_typing_payload(connection.company.id, to.value)
+        _database(connection).notifier.notify({(messages.TYPING_CHANNEL, payload)})
 
     async def _hand_over(self, connection: ChannelAccount, message: OutgoingMessage) -> SendReceipt | SendRefusal:
         """Sends to the simulator of visitors."""

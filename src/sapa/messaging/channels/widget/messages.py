@@ -53,10 +53,6 @@ async def _append(
     return message
 
 
-def announce_typing(tx: Tx, company_id: int, visitor_id: str) -> None:
-    notify_after_commit(tx, TYPING_CHANNEL, build_typing_payload(company_id, visitor_id))
-
-
 def build_typing_payload(company_id: int, visitor_id: str) -> str:
     return f"{company_id} {visitor_id}"
 
