@@ -2845,6 +2845,7 @@ export const OPERATIONS: Record<string, OperationExample> = {
      "lastMessageAt": "2026-01-31T09:30:00.000Z",
      "resolvedAt": "2026-01-31T09:30:00.000Z",
      "resolvedReason": "ai",
+     "mergedIntoId": null,
      "createdAt": "2026-01-31T09:30:00.000Z",
      "updatedAt": "2026-01-31T09:30:00.000Z"
     },
@@ -6959,6 +6960,7 @@ export const OPERATIONS: Record<string, OperationExample> = {
       "lastMessageAt": "2026-01-31T09:30:00.000Z",
       "resolvedAt": "2026-01-31T09:30:00.000Z",
       "resolvedReason": "ai",
+      "mergedIntoId": null,
       "createdAt": "2026-01-31T09:30:00.000Z",
       "updatedAt": "2026-01-31T09:30:00.000Z"
      },
@@ -7005,6 +7007,7 @@ export const OPERATIONS: Record<string, OperationExample> = {
      "lastMessageAt": "2026-01-31T09:30:00.000Z",
      "resolvedAt": "2026-01-31T09:30:00.000Z",
      "resolvedReason": "ai",
+     "mergedIntoId": null,
      "createdAt": "2026-01-31T09:30:00.000Z",
      "updatedAt": "2026-01-31T09:30:00.000Z"
     }
@@ -7130,6 +7133,7 @@ export const OPERATIONS: Record<string, OperationExample> = {
       "lastMessageAt": "2026-01-31T09:30:00.000Z",
       "resolvedAt": "2026-01-31T09:30:00.000Z",
       "resolvedReason": "ai",
+      "mergedIntoId": null,
       "createdAt": "2026-01-31T09:30:00.000Z",
       "updatedAt": "2026-01-31T09:30:00.000Z"
      },
@@ -7181,6 +7185,7 @@ export const OPERATIONS: Record<string, OperationExample> = {
     "lastMessageAt": "2026-01-31T09:30:00.000Z",
     "resolvedAt": "2026-01-31T09:30:00.000Z",
     "resolvedReason": "ai",
+    "mergedIntoId": null,
     "createdAt": "2026-01-31T09:30:00.000Z",
     "updatedAt": "2026-01-31T09:30:00.000Z",
     "agent": {
@@ -7307,6 +7312,7 @@ export const OPERATIONS: Record<string, OperationExample> = {
     "lastMessageAt": "2026-01-31T09:30:00.000Z",
     "resolvedAt": "2026-01-31T09:30:00.000Z",
     "resolvedReason": "ai",
+    "mergedIntoId": null,
     "createdAt": "2026-01-31T09:30:00.000Z",
     "updatedAt": "2026-01-31T09:30:00.000Z"
    }
@@ -7420,6 +7426,7 @@ export const OPERATIONS: Record<string, OperationExample> = {
     "lastMessageAt": "2026-01-31T09:30:00.000Z",
     "resolvedAt": "2026-01-31T09:30:00.000Z",
     "resolvedReason": "ai",
+    "mergedIntoId": null,
     "createdAt": "2026-01-31T09:30:00.000Z",
     "updatedAt": "2026-01-31T09:30:00.000Z"
    }
@@ -7459,6 +7466,7 @@ export const OPERATIONS: Record<string, OperationExample> = {
     "lastMessageAt": "2026-01-31T09:30:00.000Z",
     "resolvedAt": "2026-01-31T09:30:00.000Z",
     "resolvedReason": "ai",
+    "mergedIntoId": null,
     "createdAt": "2026-01-31T09:30:00.000Z",
     "updatedAt": "2026-01-31T09:30:00.000Z"
    }
@@ -7498,6 +7506,7 @@ export const OPERATIONS: Record<string, OperationExample> = {
     "lastMessageAt": "2026-01-31T09:30:00.000Z",
     "resolvedAt": "2026-01-31T09:30:00.000Z",
     "resolvedReason": "ai",
+    "mergedIntoId": null,
     "createdAt": "2026-01-31T09:30:00.000Z",
     "updatedAt": "2026-01-31T09:30:00.000Z"
    }
@@ -7537,6 +7546,7 @@ export const OPERATIONS: Record<string, OperationExample> = {
     "lastMessageAt": "2026-01-31T09:30:00.000Z",
     "resolvedAt": "2026-01-31T09:30:00.000Z",
     "resolvedReason": "ai",
+    "mergedIntoId": null,
     "createdAt": "2026-01-31T09:30:00.000Z",
     "updatedAt": "2026-01-31T09:30:00.000Z"
    }
@@ -7576,6 +7586,7 @@ export const OPERATIONS: Record<string, OperationExample> = {
     "lastMessageAt": "2026-01-31T09:30:00.000Z",
     "resolvedAt": "2026-01-31T09:30:00.000Z",
     "resolvedReason": "ai",
+    "mergedIntoId": null,
     "createdAt": "2026-01-31T09:30:00.000Z",
     "updatedAt": "2026-01-31T09:30:00.000Z"
    }
@@ -7615,6 +7626,7 @@ export const OPERATIONS: Record<string, OperationExample> = {
     "lastMessageAt": "2026-01-31T09:30:00.000Z",
     "resolvedAt": "2026-01-31T09:30:00.000Z",
     "resolvedReason": "ai",
+    "mergedIntoId": null,
     "createdAt": "2026-01-31T09:30:00.000Z",
     "updatedAt": "2026-01-31T09:30:00.000Z"
    }
@@ -7654,6 +7666,7 @@ export const OPERATIONS: Record<string, OperationExample> = {
     "lastMessageAt": "2026-01-31T09:30:00.000Z",
     "resolvedAt": "2026-01-31T09:30:00.000Z",
     "resolvedReason": "ai",
+    "mergedIntoId": null,
     "createdAt": "2026-01-31T09:30:00.000Z",
     "updatedAt": "2026-01-31T09:30:00.000Z"
    }
@@ -9518,6 +9531,7 @@ export const EVENTS: Record<string, unknown> = {
   "lastMessageAt": "2026-01-31T09:30:00.000Z",
   "resolvedAt": "2026-01-31T09:30:00.000Z",
   "resolvedReason": "ai",
+  "mergedIntoId": null,
   "createdAt": "2026-01-31T09:30:00.000Z",
   "updatedAt": "2026-01-31T09:30:00.000Z"
  },
@@ -9550,6 +9564,7 @@ export const EVENTS: Record<string, unknown> = {
   "lastMessageAt": "2026-01-31T09:30:00.000Z",
   "resolvedAt": "2026-01-31T09:30:00.000Z",
   "resolvedReason": "ai",
+  "mergedIntoId": null,
   "createdAt": "2026-01-31T09:30:00.000Z",
   "updatedAt": "2026-01-31T09:30:00.000Z"
  },
@@ -9582,6 +9597,7 @@ export const EVENTS: Record<string, unknown> = {
   "lastMessageAt": "2026-01-31T09:30:00.000Z",
   "resolvedAt": "2026-01-31T09:30:00.000Z",
   "resolvedReason": "ai",
+  "mergedIntoId": null,
   "createdAt": "2026-01-31T09:30:00.000Z",
   "updatedAt": "2026-01-31T09:30:00.000Z"
  },
@@ -9614,6 +9630,7 @@ export const EVENTS: Record<string, unknown> = {
   "lastMessageAt": "2026-01-31T09:30:00.000Z",
   "resolvedAt": "2026-01-31T09:30:00.000Z",
   "resolvedReason": "ai",
+  "mergedIntoId": null,
   "createdAt": "2026-01-31T09:30:00.000Z",
   "updatedAt": "2026-01-31T09:30:00.000Z"
  },

@@ -3304,8 +3304,8 @@ export class TicketsResource extends Resource {
   /**
    * Merge another ticket of the same customer into this one.
    *
-   * Its messages and notes move here, and it is resolved with the reason `merged`. Replies go over this ticket's
-   * channel.
+   * Its messages and notes move here, and it is resolved with the reason `merged`; its `mergedIntoId` and the event
+   * `merged` of this ticket say where they went. Replies go over this ticket's channel.
    *
    * Needs the scope `messages:WRITE`.
    */

@@ -637,6 +637,7 @@ export type TicketEventKind =
   | "assigned"
   | "handover"
   | "labels"
+  | "merged"
   | "opened"
   | "priority"
   | "reopened"
@@ -5380,6 +5381,8 @@ export interface Ticket {
   lastMessageAt: string;
   resolvedAt: string | null;
   resolvedReason: Open<ResolvedReason> | null;
+  /** The ticket in which its conversation continues. */
+  mergedIntoId: string | null;
   createdAt: string;
   updatedAt: string;
 }
@@ -5465,6 +5468,8 @@ export interface TicketDetail {
   lastMessageAt: string;
   resolvedAt: string | null;
   resolvedReason: Open<ResolvedReason> | null;
+  /** The ticket in which its conversation continues. */
+  mergedIntoId: string | null;
   createdAt: string;
   updatedAt: string;
   agent: Agent | null;
@@ -5487,7 +5492,7 @@ export interface TicketEvent {
   agentId: number | null;
   /** The agent who made the change, if known. */
   actorId: number | null;
-  /** Why; for labels, priority, team and snoozed, the new value. */
+  /** Why; for labels, priority, team and snoozed, the new value; for merged, the other ticket. */
   reason: string | null;
 }
 

@@ -5737,8 +5737,8 @@ class AsyncTicketsResource(AsyncResource):
     async def merge(self, id: str, *, ticket_id: str, idempotency_key: str | None = None) -> models.Ticket:
         """Merge another ticket of the same customer into this one.
 
-        Its messages and notes move here, and it is resolved with the reason `merged`. Replies go over this
-        ticket's channel.
+        Its messages and notes move here, and it is resolved with the reason `merged`; its `mergedIntoId` and
+        the event `merged` of this ticket say where they went. Replies go over this ticket's channel.
 
         Needs the scope `messages:WRITE`.
         """

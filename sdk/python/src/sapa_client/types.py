@@ -346,6 +346,7 @@ TicketEventKind: TypeAlias = Literal[
     "assigned",
     "handover",
     "labels",
+    "merged",
     "opened",
     "priority",
     "reopened",
@@ -5509,6 +5510,8 @@ class Ticket(Struct, kw_only=True, frozen=True, rename="camel"):
     resolved_at: datetime | None = None
     resolved_reason: str | None = None
     """One of ResolvedReason, or a newer word."""
+    merged_into_id: str | None = None
+    """The ticket in which its conversation continues."""
     created_at: datetime
     updated_at: datetime
 
@@ -5603,6 +5606,8 @@ class TicketDetail(Struct, kw_only=True, frozen=True, rename="camel"):
     resolved_at: datetime | None = None
     resolved_reason: str | None = None
     """One of ResolvedReason, or a newer word."""
+    merged_into_id: str | None = None
+    """The ticket in which its conversation continues."""
     created_at: datetime
     updated_at: datetime
     agent: Agent | None = None
@@ -5628,7 +5633,7 @@ class TicketEvent(Struct, kw_only=True, frozen=True, rename="camel"):
     actor_id: int | None = None
     """The agent who made the change, if known."""
     reason: str | None = None
-    """Why; for labels, priority, team and snoozed, the new value."""
+    """Why; for labels, priority, team and snoozed, the new value; for merged, the other ticket."""
 
 
 class TicketIn(Struct, kw_only=True, rename="camel"):
