@@ -199,7 +199,9 @@ export const OPERATIONS: Record<string, OperationExample> = {
       "first_response_time": "00:05:00",
       "avg_response_time": "00:03:30",
       "resolution_time": "125:03:09",
-      "last_chat_handled": "2026-01-31T09:30:00.000Z"
+      "last_chat_handled": "2026-01-31T09:30:00.000Z",
+      "average_rating": 4.58,
+      "ratings": 12
      }
     ]
    }

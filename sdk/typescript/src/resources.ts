@@ -413,6 +413,10 @@ export interface RatingsListQuery {
   score?: number | undefined;
   /** Only ratings with this status. */
   status?: models.RatingStatus | undefined;
+  /** Rated at this instant or later. */
+  ratedFrom?: string | Date | undefined;
+  /** Rated at this instant or earlier. */
+  ratedTo?: string | Date | undefined;
 }
 
 /** The parameters of `redemptions.list`. */
@@ -842,7 +846,7 @@ export class AgentsResource extends Resource {
   }
 }
 
-/** How many tickets agents handled, and how fast they responded. */
+/** How many tickets agents handled, how fast they responded, and how customers rated them. */
 export class AnalyticsResource extends Resource {
   /**
    * Get the figures of each agent.

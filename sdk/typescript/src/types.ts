@@ -897,6 +897,10 @@ export interface AgentRecord {
   /** 00:00:00 without data. */
   resolution_time: string;
   last_chat_handled: string | null;
+  /** From 1 to 5, with two decimals; null without ratings. */
+  average_rating: number | null;
+  /** How many ratings customers gave in the window. */
+  ratings: number;
 }
 
 /** Agents who share a queue. */

@@ -2842,6 +2842,8 @@ CREATE TABLE ratings (
 CREATE INDEX ratings_created_idx ON ratings (company_id, created_at, id);
 CREATE INDEX ratings_agent_idx ON ratings (company_id, agent_id, created_at, id);
 CREATE INDEX ratings_due_idx ON ratings (due_at) WHERE status = 'queued';
+CREATE INDEX ratings_rated_idx ON ratings (company_id, rated_at) INCLUDE (agent_id, source, score)
+    WHERE status = 'rated';
 
 -- Instants are the company's.
 CREATE TABLE tickets (

@@ -232,7 +232,7 @@ class AsyncAgentsResource(AsyncResource):
 
 
 class AsyncAnalyticsResource(AsyncResource):
-    """How many tickets agents handled, and how fast they responded."""
+    """How many tickets agents handled, how fast they responded, and how customers rated them."""
 
     async def agents(
         self,
@@ -3115,6 +3115,8 @@ class AsyncRatingsResource(AsyncResource):
         ticket_id: str | None = None,
         score: int | None = None,
         status: models.RatingStatus | None = None,
+        rated_from: datetime | None = None,
+        rated_to: datetime | None = None,
     ) -> AsyncPagedList[models.Rating, models.RatingPage]:
         """List ratings, newest first. Those that customers have not given yet have no score.
 
@@ -3126,6 +3128,8 @@ class AsyncRatingsResource(AsyncResource):
         - ticket_id: Only ratings of this ticket.
         - score: Only ratings with this score.
         - status: Only ratings with this status.
+        - rated_from: Rated at this instant or later.
+        - rated_to: Rated at this instant or earlier.
         """
         return self._list(
             models.RatingPage,
@@ -3138,6 +3142,8 @@ class AsyncRatingsResource(AsyncResource):
                 "ticketId": ticket_id,
                 "score": score,
                 "status": status,
+                "ratedFrom": rated_from,
+                "ratedTo": rated_to,
             },
         )
 

@@ -593,6 +593,10 @@ class AgentRecord(Struct, kw_only=True, frozen=True):
     resolution_time: str
     """00:00:00 without data."""
     last_chat_handled: datetime | None = None
+    average_rating: Decimal | None = None
+    """From 1 to 5, with two decimals; null without ratings."""
+    ratings: int
+    """How many ratings customers gave in the window."""
 
 
 class AgentTeam(Struct, kw_only=True, frozen=True, rename="camel"):
