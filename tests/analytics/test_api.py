@@ -14,6 +14,7 @@ from tests.conftest import Installation
 from tests.factories import Environments, make_company, make_key
 from tests.messaging.conftest import connect_messaging
 from tests.messaging.conversation_steps import advance
+from tests.support.ticket_steps import Desk
 
 Json = dict[str, Any]
 
@@ -70,6 +71,8 @@ async def test_the_whole_answer(sandbox: httpx.AsyncClient, database: Database, 
                     "avg_response_time": "00:00:00",
                     "resolution_time": "00:00:00",
                     "last_chat_handled": None,
+                    "average_rating": None,
+                    "ratings": 0,
                 },
                 {
                     "company_id": company.test,
@@ -81,6 +84,8 @@ async def test_the_whole_answer(sandbox: httpx.AsyncClient, database: Database, 
                     "avg_response_time": "00:03:30",
                     "resolution_time": "125:03:09",
                     "last_chat_handled": "2026-03-02T09:00:00.123Z",
+                    "average_rating": None,
+                    "ratings": 0,
                 },
             ],
         },
@@ -265,3 +270,24 @@ async def test_a_company_sees_its_own_agents_with_the_right_scope_only(
         for path in ("/analytics/agents", f"/analytics/agents/{sari}/samples"):
             answer = await client.get(path)
             assert (answer.status_code, answer.json()["error"]["code"]) == (403, "INSUFFICIENT_SCOPE")
+
+
+async def test_ratings_count_for_the_agent_when_they_are_given(sandbox: httpx.AsyncClient) -> None:
+    desk = Desk(sandbox)
+    sari, dewi = await desk.create_agent("Sari"), await desk.create_agent("Dewi")
+    for number, (agent, score) in enumerate([(sari, 4), (sari, 5), (sari, 5), (dewi, 2)]):
+        await desk.rate(agent, score, f"+62812345670{number}")
+    rated = await desk.get("/ratings", status="rated", agentId=sari)
+    first, last = min(each["ratedAt"] for each in rated), max(each["ratedAt"] for each in rated)
+    found = {record["agent_name"]: (record["average_rating"], record["ratings"]) for record in await report(sandbox)}
+    assert found == {"Sari": (4.67, 3), "Dewi": (2, 1)}
+    [_, one] = await report(sandbox, endAt=first)
+    assert (one["average_rating"], one["ratings"]) == (4, 1)
+    [_, none] = await report(sandbox, channel="mail")
+    assert (none["average_rating"], none["ratings"]) == (None, 0)
+    assert len(await desk.get("/ratings", ratedFrom=first, ratedTo=last, agentId=sari)) == 3
+    assert [each["ratedAt"] for each in await desk.get("/ratings", ratedTo=first)] == [first]
+    refused = await sandbox.get("/ratings", params={"ratedFrom": last, "ratedTo": "2020-01-01T00:00:00Z"})
+    assert refused.json()["error"]["details"][0]["field"] == "ratedFrom"
+    await sandbox.put(f"/agents/{dewi}", json={"active": False})
+    assert [record["ratings"] for record in await report(sandbox)] == [1, 3], "who left is listed with what there is"

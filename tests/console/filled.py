@@ -138,7 +138,7 @@ async def _fill_talk(messaging: httpx.AsyncClient) -> Addresses:
     template = await make_template(messaging, buttons=[{"type": "quick_reply", "text": "Terima kasih"}])
     await send(messaging, to=AYU["phoneNumber"])
     record = (await list_records(messaging))["data"][0]
-    await desk.create_agent("Sari", "human")
+    sari = await desk.create_agent("Sari", "human")
     bot = await desk.create_agent("Sapa Bot", "ai")
     label = await desk.post("/labels", 201, name="Garansi", color="#864c00")
     await desk.post("/teams", 201, name="Gudang Timur")
@@ -146,6 +146,7 @@ async def _fill_talk(messaging: httpx.AsyncClient) -> Addresses:
     await desk.post("/macros", 201, name="Minta video", actions={"snoozeMinutes": 60}, reply="Boleh kirim videonya?")
     await desk.post("/views", 201, name="Perlu cepat", filters={"priority": "urgent"})
     await desk.post("/sla-policies", 201, name="Umum", position=9, firstResponseMinutes=60, resolutionMinutes=1440)
+    await desk.rate(sari, 5, "+628123456703")
     ticket = await desk.receive("Halo kak, pesanan saya sudah dikirim belum ya?", str(AYU["phoneNumber"]))
     await desk.reply(ticket, bot, "Halo Ayu! Sebentar ya, saya sambungkan ke tim kami.", handover=True)
     await messaging.put(f"/tickets/{ticket['id']}", json={"labelIds": [label["id"]], "priority": "urgent"})
@@ -153,6 +154,7 @@ async def _fill_talk(messaging: httpx.AsyncClient) -> Addresses:
         "/{environment}/templates/{id}": f"/templates/{template['id']}?param=Ayu&param=INV-7",
         "/{environment}/requests/{id}": f"/requests/{record['id']}?at={record['createdAt']}",
         "/{environment}/reports/conversations": f"/reports/conversations?source={ticket['source']}",
+        "/{environment}/reports/ratings": f"/reports/ratings?agentId={sari}",
         "/{environment}/inbox/{id}": f"/inbox/{ticket['id']}?view=all",
     }
 

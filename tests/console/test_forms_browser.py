@@ -1,5 +1,6 @@
 """The shop's forms in a real browser: what was typed is kept, amounts are echoed, no order is made twice."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from decimal import Decimal
@@ -160,6 +161,39 @@ async def test_ticks_find_their_rows_again(page: Page, api: httpx.AsyncClient) -
     await page.wait_for_url("**/console/live/orders")
     await expect(page.locator(f"[name=id][value={first['id']}]")).to_be_checked()
     await expect(page.locator(f"[name=id][value={second['id']}]")).not_to_be_checked()
+
+
+@pytest.mark.parametrize(
+    ("language", "own", "british"),
+    [
+        ("en", "Indonesian (id)", "English (United Kingdom) (en_GB)"),
+        ("id", "Indonesia (id)", "Inggris (Inggris Raya) (en_GB)"),
+    ],
+)
+async def test_the_language_of_a_template_is_chosen_by_name(
+    browser: Browser, installation: Installation, database: Database, company: Environments, language: str, own: str,
+    british: str,
+) -> None:  # fmt: skip
+    """A code that is not in the list stays, with what is wrong about it."""
+    email = await make_person(database, company)
+    async with open_seat(browser, installation, database, email, language) as page:
+        await page.goto("/console/test/templates/new")
+        assert await page.eval_on_selector("select[name=language]", CHOSEN) == own
+        listed = await page.eval_on_selector("select[name=language]", NAMES)
+        assert [name for name in listed if not re.search(r".\([a-z]{2,3}(_[A-Z]{2})?\)$", name)] == []
+        await page.fill("[name=name]", "order_update")
+        await page.fill("[name=body]", "Pesanan Anda siap diambil.")
+        await page.select_option("select[name=language]", label=british)
+        await page.click("form.form button.main")
+        await expect(page.locator("h1")).to_have_text(f"order_update {british}")
+        await page.goto("/console/test/templates/new")
+        await page.eval_on_selector("select[name=language]", "(all) => { all.selectedOptions[0].value = 'xx_YY1'; }")
+        await page.fill("[name=name]", "order_update")
+        await page.fill("[name=body]", "Pesanan Anda siap diambil.")
+        await page.click("form.form button.main")
+        await expect(page.locator("#language-problem")).to_be_visible()
+        assert await page.eval_on_selector("select[name=language]", CHOSEN) == "xx_YY1"
+        await expect(page.locator("select[name=language]")).to_have_value("xx_YY1")
 
 
 CHOSEN = "(select) => select.selectedOptions[0].textContent"

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator
+from html import unescape
 from typing import Any
 
 import httpx
@@ -174,6 +175,31 @@ async def test_a_conversation_starts_from_a_customer_and_from_an_order(
     assert ticket["messages"][0]["body"] == "Pesanan Anda siap."
     empty = await seat.post("new", 400, customerId=ayu["id"], body="")
     assert "Ayunda" in empty.text
+
+
+async def test_a_placeholder_is_sent_only_if_the_agent_says_so(desk: Desk, seat: Seat, api: httpx.AsyncClient) -> None:
+    """Without a script: the reply that was to resolve, or to go out later, still does."""
+    ayu = await make_customer(api, firstName="Ayunda", email="ayunda@example.com", phoneNumber=None)
+    first: dict[str, Any] = {"customerId": ayu["id"], "source": "MAIL", "body": "Halo {nama}"}
+    refused = await seat.post("new", 400, **first)
+    assert "Replace {nama} before you send, or take it out" in read(refused.text)
+    assert await desk.get("/tickets") == []
+    place = re.search(r'formaction="/console/test/inbox/([^"]+)">Send as it is', refused.text)
+    assert place is not None
+    started = await seat.post(place[1], **first)
+    ticket = await desk.get(f"/tickets/{started.headers['location'].rpartition('/')[2]}")
+    assert ticket["messages"][0]["body"] == "Halo {nama}"
+    reply: dict[str, Any] = {"body": "Pesanan {pesanan}", "resolve": "1"}
+    refused = await seat.post(f"{ticket['id']}/replies", 400, **reply)
+    place = re.search(r'formaction="/console/test/inbox/([^"]+)" name="resolve" value="1">Send as it is', refused.text)
+    assert place is not None
+    assert (await desk.look(ticket))["status"] == "assigned"
+    await seat.post(unescape(place[1]), **reply)
+    seen = await desk.look(ticket)
+    assert (seen["status"], seen["messages"][-1]["body"]) == ("resolved", "Pesanan {pesanan}")
+    later = await seat.post(f"{ticket['id']}/replies", 400, body="{resi}", later="own", sendAt="2030-01-01T09:00")
+    assert 'name="later" value="own">Send as it is' in later.text
+    assert "Send as it is" not in (await seat.post(f"{ticket['id']}/replies", 400, body="")).text
 
 
 async def test_every_contact_is_found(desk: Desk, seat: Seat, api: httpx.AsyncClient) -> None:

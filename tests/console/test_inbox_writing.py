@@ -256,6 +256,10 @@ async def test_a_placeholder_that_nothing_filled_in_is_chosen_and_not_sent(
         await expect(page.locator("#body-problem")).to_have_text("Replace {resi} before you send, or take it out")
         await expect(page.locator(REPLY)).to_have_value("Kak, Halo, pesanan 1042 dikirim: {resi}.")
         assert (await desk.look(ticket))["messages"][-1]["body"] == "Sudah dikirim?"
+        await page.click("#reply button:text-is('Send as it is')")
+        await expect(page.locator(".line.out")).to_contain_text("Kak, Halo, pesanan 1042 dikirim: {resi}.")
+        await expect(page.locator("#reply button:text-is('Send as it is')")).to_have_count(0)
+        assert await page.evaluate("window.neverLeft")
         await page.fill(REPLY, "Pesanan 1042 dikirim: JNE7.")
         await page.press(REPLY, "Control+Enter")
-        await expect(page.locator(".line.out")).to_contain_text("dikirim: JNE7.")
+        await expect(page.locator(".line.out").last).to_contain_text("dikirim: JNE7.")

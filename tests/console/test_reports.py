@@ -212,6 +212,36 @@ async def test_times_by_kind_cover_all_responses(
     )
 
 
+async def test_the_ratings_of_agents_are_compared_and_lead_to_their_conversations(
+    owner: httpx.AsyncClient, desk: Desk
+) -> None:
+    sari, _ = await desk.create_agent("Sari"), await desk.create_agent("Dewi")
+    earlier = await desk.rate(sari, 3, "+628123456701")
+    await desk.pass_time(40 * 86_400)
+    rated = [await desk.rate(sari, score, f"+62812345671{score}") for score in (4, 5)]
+    page = (await owner.get("/test/reports/agents")).text
+    rows = {name: list_cells(page, name) for name in ("Sari", "Dewi")}
+    assert (rows["Sari"][5:7], rows["Sari"][9]) == (["4.5", "2"], "3 +50%")
+    assert (rows["Dewi"][5:7], rows["Dewi"][9]) == (["–", "–"], "–")
+    link = re.search(r'href="/console(/test/reports/ratings[^"]+)">4\.5', page)
+    assert link is not None
+    listed = (await owner.get(unescape(link[1]))).text
+    assert [ticket["id"] in listed for ticket in (earlier, *rated)] == [False, True, True]
+    assert ("★ 5 / 5" in listed, "Nilai 4" in listed) == (True, True)
+    assert rated[0]["id"] not in (await owner.get(f"{unescape(link[1])}&channel=mail")).text
+    header, *lines = read_csv(await owner.get("/test/reports/files/agents.csv"))
+    assert header[-2:] == ["average_rating", "ratings"]
+    assert [line[-2:] for line in lines] == [["", "0"], ["4.5", "2"]]
+    assert "<td>–</td>" in (await owner.get("/test/reports/agents?channel=mail")).text
+
+
+def list_cells(page: str, name: str) -> list[str]:
+    """What the row of an agent says."""
+    row = re.search(rf'<th scope="row"><a[^>]*>{name}</a></th>(.*?)</tr>', page, re.DOTALL)
+    assert row is not None
+    return [" ".join(re.sub(r"<[^>]*>", " ", cell).split()) for cell in re.findall(r"<td>(.*?)</td>", row[1])]
+
+
 @pytest.mark.parametrize(
     ("asked", "said"),
     [

@@ -117,6 +117,32 @@ async def test_a_visitor_is_called_alike_everywhere_and_saved_as_a_customer(
         await expect(page.locator("[name=customer]")).to_have_value("Citra")
 
 
+async def test_merged_conversations_lead_to_each_other(
+    browser: Browser, installation: Installation, database: Database, company: Environments, desk: Desk, email: str
+) -> None:
+    async with connect(installation, (await make_key(database, company.test)).raw) as api:
+        await make_customer(api, firstName="Ayunda", phoneNumber="+628111111151")
+    going = await desk.receive("Dari ponsel", "+628111111151", "MSGAPP_COEX")
+    staying = await desk.receive("Masih ada?", "+628111111151")
+    async with open_seat(browser, installation, database, desk, email, "Sari") as page:
+        await page.click(f"#{staying['id']} a")
+        await page.click(".about summary:has-text('Earlier conversations')")
+        await page.click(".about button:text-is('Merge…')")
+        await page.click("dialog [data-yes]")
+        await expect(page.locator(".toasts")).to_have_text("Merged")
+        await expect(page.locator(".line.in")).to_have_count(2)
+        event = page.locator(".line.event:has-text('Merged with another conversation')")
+        await event.locator("a").click()
+        await expect(page).to_have_url(re.compile(going["id"]))
+        await expect(page.locator(".line.in")).to_have_count(0)
+        await expect(page.locator("#merged")).to_have_text("Merged into another conversation")
+        await page.click("#merged a")
+        await expect(page).to_have_url(re.compile(staying["id"]))
+        await expect(page.locator(".line.in")).to_have_count(2)
+        await expect(page.locator("#merged")).to_be_empty()
+        assert await page.evaluate("window.neverLeft")
+
+
 HEIGHTS = "(buttons) => [...new Set(buttons.map((button) => button.getBoundingClientRect().height))]"
 BAR = """(bar) => {
     const shown = [...bar.children].filter((part) => part.getBoundingClientRect().width);

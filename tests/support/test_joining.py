@@ -72,8 +72,40 @@ async def test_a_ticket_is_merged_into_another_of_the_customer(desk: Desk) -> No
     assert [note["body"] for note in seen["notes"]] == ["Dari telepon"]
     assert [len(await list_scheduled(desk, one)) for one in (chat, phone)] == [1, 0]
     assert (closed["status"], closed["resolvedReason"], closed["messages"]) == ("resolved", "merged", [])
+    assert (closed["mergedIntoId"], seen["mergedIntoId"]) == (chat["id"], None)
+    assert list_merged(seen) == [phone["id"]]
+    await desk.act(chat, "merge", ticketId=phone["id"])  # once more, as a form that is sent twice
+    assert list_merged(await desk.look(chat)) == [phone["id"]]
     await desk.act(chat, "resolve")
     assert (await desk.act(chat, "merge", 409, ticketId=phone["id"]))["code"] == "TICKET_RESOLVED"
+    again = await desk.act(phone, "reopen")
+    assert (again["status"], again["mergedIntoId"]) == ("open", None)
+
+
+async def test_a_resolved_ticket_says_where_it_was_merged_and_how_it_was_resolved(desk: Desk) -> None:
+    """Also after the ticket that it was merged into was merged itself."""
+    senders = {"sender": "+628111111143"}
+    earlier = await desk.receive("Masih ada?", **senders)
+    await desk.act(earlier, "resolve")
+    await desk.client.put("/support/settings", json={"reopenWindowHours": 0})
+    middle = await desk.receive("Halo?", **senders)
+    last = await desk.receive("Lagi", **senders, source="MSGAPP_COEX")
+    await desk.act(middle, "merge", ticketId=earlier["id"])
+    await desk.act(last, "merge", ticketId=middle["id"])
+    tickets = {one["id"]: (one["mergedIntoId"], one["resolvedReason"]) for one in await desk.get("/tickets")}
+    assert tickets == {
+        earlier["id"]: (middle["id"], "api"),
+        middle["id"]: (last["id"], "merged"),
+        last["id"]: (None, None),
+    }
+    merged = [list_merged(await desk.look(one)) for one in (earlier, middle, last)]
+    assert merged == [[], [earlier["id"]], [middle["id"]]]
+    assert len((await desk.look(last))["messages"]) == 3
+
+
+def list_merged(ticket: Json) -> list[str]:
+    """The tickets that were merged into this one."""
+    return [event["reason"] for event in ticket["events"] if event["kind"] == "merged"]
 
 
 async def test_a_contact_is_linked_to_a_customer(desk: Desk) -> None:

@@ -257,6 +257,9 @@ async def test_two_merged_contacts_keep_one_ticket(
         active, merged = sorted(await desk.get("/tickets"), key=lambda ticket: str(ticket["status"]))
         assert (active["status"], merged["status"], merged["resolvedReason"]) == ("open", "resolved", "merged")
         assert (active["id"], active["waitingSince"]) == (staying["id"], going["waitingSince"])
+        assert (active["mergedIntoId"], merged["mergedIntoId"]) == (None, active["id"])
+        events = (await desk.look(active))["events"]
+        assert [event["reason"] for event in events if event["kind"] == "merged"] == [merged["id"]]
         assert (going["customerId"], merged["customerId"]) == (None, active["customerId"])
         assert [message["body"] for message in (await desk.look(active))["messages"]] == ["Dua", "Tiga"]
         assert (await desk.act(merged, "reopen", 409))["code"] == "ANOTHER_TICKET_ACTIVE"

@@ -59,6 +59,17 @@ class Desk(Struct, frozen=True):
         seen: Json = await self.get(f"/tickets/{ticket['id']}")
         return seen
 
+    async def rate(self, agent_id: int, score: int, sender: str = NUMBER) -> Json:
+        """The customer rates a ticket that the agent answered and resolved."""
+        await self.client.put("/support/settings", json={"askRating": True})
+        ticket = await self.receive(sender=sender)
+        await self.reply(ticket, agent_id)
+        await self.act(ticket, "resolve", agentId=agent_id)
+        asked = (await self.get("/ratings", ticketId=ticket["id"]))[0]
+        rated = await self.client.put(f"/ratings/{asked['id']}", json={"score": score, "comment": f"Nilai {score}"})
+        assert rated.status_code == 200, rated.text
+        return ticket
+
     async def list_timeline(self, customer_id: str) -> list[str]:
         """The ticket entries of the customer's timeline, oldest first."""
         path = self.client.base_url.join(f"/customer/v1/loyalty/customers/{customer_id}/timeline")

@@ -180,7 +180,7 @@ export interface TicketSlaBreachedEvent extends EventBase {
 
 /**
  * A ticket was assigned, handed over, put back into the queue, reopened, labelled, prioritised, given to a team,
- * snoozed or woken.
+ * snoozed, woken or merged.
  */
 export interface TicketUpdatedEvent extends EventBase {
   kind: "ticket.updated";

@@ -199,7 +199,9 @@ export const OPERATIONS: Record<string, OperationExample> = {
       "first_response_time": "00:05:00",
       "avg_response_time": "00:03:30",
       "resolution_time": "125:03:09",
-      "last_chat_handled": "2026-01-31T09:30:00.000Z"
+      "last_chat_handled": "2026-01-31T09:30:00.000Z",
+      "average_rating": 4.58,
+      "ratings": 12
      }
     ]
    }
@@ -2845,6 +2847,7 @@ export const OPERATIONS: Record<string, OperationExample> = {
      "lastMessageAt": "2026-01-31T09:30:00.000Z",
      "resolvedAt": "2026-01-31T09:30:00.000Z",
      "resolvedReason": "ai",
+     "mergedIntoId": null,
      "createdAt": "2026-01-31T09:30:00.000Z",
      "updatedAt": "2026-01-31T09:30:00.000Z"
     },
@@ -6959,6 +6962,7 @@ export const OPERATIONS: Record<string, OperationExample> = {
       "lastMessageAt": "2026-01-31T09:30:00.000Z",
       "resolvedAt": "2026-01-31T09:30:00.000Z",
       "resolvedReason": "ai",
+      "mergedIntoId": null,
       "createdAt": "2026-01-31T09:30:00.000Z",
       "updatedAt": "2026-01-31T09:30:00.000Z"
      },
@@ -7005,6 +7009,7 @@ export const OPERATIONS: Record<string, OperationExample> = {
      "lastMessageAt": "2026-01-31T09:30:00.000Z",
      "resolvedAt": "2026-01-31T09:30:00.000Z",
      "resolvedReason": "ai",
+     "mergedIntoId": null,
      "createdAt": "2026-01-31T09:30:00.000Z",
      "updatedAt": "2026-01-31T09:30:00.000Z"
     }
@@ -7130,6 +7135,7 @@ export const OPERATIONS: Record<string, OperationExample> = {
       "lastMessageAt": "2026-01-31T09:30:00.000Z",
       "resolvedAt": "2026-01-31T09:30:00.000Z",
       "resolvedReason": "ai",
+      "mergedIntoId": null,
       "createdAt": "2026-01-31T09:30:00.000Z",
       "updatedAt": "2026-01-31T09:30:00.000Z"
      },
@@ -7181,6 +7187,7 @@ export const OPERATIONS: Record<string, OperationExample> = {
     "lastMessageAt": "2026-01-31T09:30:00.000Z",
     "resolvedAt": "2026-01-31T09:30:00.000Z",
     "resolvedReason": "ai",
+    "mergedIntoId": null,
     "createdAt": "2026-01-31T09:30:00.000Z",
     "updatedAt": "2026-01-31T09:30:00.000Z",
     "agent": {
@@ -7307,6 +7314,7 @@ export const OPERATIONS: Record<string, OperationExample> = {
     "lastMessageAt": "2026-01-31T09:30:00.000Z",
     "resolvedAt": "2026-01-31T09:30:00.000Z",
     "resolvedReason": "ai",
+    "mergedIntoId": null,
     "createdAt": "2026-01-31T09:30:00.000Z",
     "updatedAt": "2026-01-31T09:30:00.000Z"
    }
@@ -7420,6 +7428,7 @@ export const OPERATIONS: Record<string, OperationExample> = {
     "lastMessageAt": "2026-01-31T09:30:00.000Z",
     "resolvedAt": "2026-01-31T09:30:00.000Z",
     "resolvedReason": "ai",
+    "mergedIntoId": null,
     "createdAt": "2026-01-31T09:30:00.000Z",
     "updatedAt": "2026-01-31T09:30:00.000Z"
    }
@@ -7459,6 +7468,7 @@ export const OPERATIONS: Record<string, OperationExample> = {
     "lastMessageAt": "2026-01-31T09:30:00.000Z",
     "resolvedAt": "2026-01-31T09:30:00.000Z",
     "resolvedReason": "ai",
+    "mergedIntoId": null,
     "createdAt": "2026-01-31T09:30:00.000Z",
     "updatedAt": "2026-01-31T09:30:00.000Z"
    }
@@ -7498,6 +7508,7 @@ export const OPERATIONS: Record<string, OperationExample> = {
     "lastMessageAt": "2026-01-31T09:30:00.000Z",
     "resolvedAt": "2026-01-31T09:30:00.000Z",
     "resolvedReason": "ai",
+    "mergedIntoId": null,
     "createdAt": "2026-01-31T09:30:00.000Z",
     "updatedAt": "2026-01-31T09:30:00.000Z"
    }
@@ -7537,6 +7548,7 @@ export const OPERATIONS: Record<string, OperationExample> = {
     "lastMessageAt": "2026-01-31T09:30:00.000Z",
     "resolvedAt": "2026-01-31T09:30:00.000Z",
     "resolvedReason": "ai",
+    "mergedIntoId": null,
     "createdAt": "2026-01-31T09:30:00.000Z",
     "updatedAt": "2026-01-31T09:30:00.000Z"
    }
@@ -7576,6 +7588,7 @@ export const OPERATIONS: Record<string, OperationExample> = {
     "lastMessageAt": "2026-01-31T09:30:00.000Z",
     "resolvedAt": "2026-01-31T09:30:00.000Z",
     "resolvedReason": "ai",
+    "mergedIntoId": null,
     "createdAt": "2026-01-31T09:30:00.000Z",
     "updatedAt": "2026-01-31T09:30:00.000Z"
    }
@@ -7615,6 +7628,7 @@ export const OPERATIONS: Record<string, OperationExample> = {
     "lastMessageAt": "2026-01-31T09:30:00.000Z",
     "resolvedAt": "2026-01-31T09:30:00.000Z",
     "resolvedReason": "ai",
+    "mergedIntoId": null,
     "createdAt": "2026-01-31T09:30:00.000Z",
     "updatedAt": "2026-01-31T09:30:00.000Z"
    }
@@ -7654,6 +7668,7 @@ export const OPERATIONS: Record<string, OperationExample> = {
     "lastMessageAt": "2026-01-31T09:30:00.000Z",
     "resolvedAt": "2026-01-31T09:30:00.000Z",
     "resolvedReason": "ai",
+    "mergedIntoId": null,
     "createdAt": "2026-01-31T09:30:00.000Z",
     "updatedAt": "2026-01-31T09:30:00.000Z"
    }
@@ -9518,6 +9533,7 @@ export const EVENTS: Record<string, unknown> = {
   "lastMessageAt": "2026-01-31T09:30:00.000Z",
   "resolvedAt": "2026-01-31T09:30:00.000Z",
   "resolvedReason": "ai",
+  "mergedIntoId": null,
   "createdAt": "2026-01-31T09:30:00.000Z",
   "updatedAt": "2026-01-31T09:30:00.000Z"
  },
@@ -9550,6 +9566,7 @@ export const EVENTS: Record<string, unknown> = {
   "lastMessageAt": "2026-01-31T09:30:00.000Z",
   "resolvedAt": "2026-01-31T09:30:00.000Z",
   "resolvedReason": "ai",
+  "mergedIntoId": null,
   "createdAt": "2026-01-31T09:30:00.000Z",
   "updatedAt": "2026-01-31T09:30:00.000Z"
  },
@@ -9582,6 +9599,7 @@ export const EVENTS: Record<string, unknown> = {
   "lastMessageAt": "2026-01-31T09:30:00.000Z",
   "resolvedAt": "2026-01-31T09:30:00.000Z",
   "resolvedReason": "ai",
+  "mergedIntoId": null,
   "createdAt": "2026-01-31T09:30:00.000Z",
   "updatedAt": "2026-01-31T09:30:00.000Z"
  },
@@ -9614,6 +9632,7 @@ export const EVENTS: Record<string, unknown> = {
   "lastMessageAt": "2026-01-31T09:30:00.000Z",
   "resolvedAt": "2026-01-31T09:30:00.000Z",
   "resolvedReason": "ai",
+  "mergedIntoId": null,
   "createdAt": "2026-01-31T09:30:00.000Z",
   "updatedAt": "2026-01-31T09:30:00.000Z"
  },

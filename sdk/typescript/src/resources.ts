@@ -413,6 +413,10 @@ export interface RatingsListQuery {
   score?: number | undefined;
   /** Only ratings with this status. */
   status?: models.RatingStatus | undefined;
+  /** Rated at this instant or later. */
+  ratedFrom?: string | Date | undefined;
+  /** Rated at this instant or earlier. */
+  ratedTo?: string | Date | undefined;
 }
 
 /** The parameters of `redemptions.list`. */
@@ -842,7 +846,7 @@ export class AgentsResource extends Resource {
   }
 }
 
-/** How many tickets agents handled, and how fast they responded. */
+/** How many tickets agents handled, how fast they responded, and how customers rated them. */
 export class AnalyticsResource extends Resource {
   /**
    * Get the figures of each agent.
@@ -3304,8 +3308,8 @@ export class TicketsResource extends Resource {
   /**
    * Merge another ticket of the same customer into this one.
    *
-   * Its messages and notes move here, and it is resolved with the reason `merged`. Replies go over this ticket's
-   * channel.
+   * Its messages and notes move here, and it is resolved with the reason `merged`; its `mergedIntoId` and the event
+   * `merged` of this ticket say where they went. Replies go over this ticket's channel.
    *
    * Needs the scope `messages:WRITE`.
    */

@@ -637,6 +637,7 @@ export type TicketEventKind =
   | "assigned"
   | "handover"
   | "labels"
+  | "merged"
   | "opened"
   | "priority"
   | "reopened"
@@ -896,6 +897,10 @@ export interface AgentRecord {
   /** 00:00:00 without data. */
   resolution_time: string;
   last_chat_handled: string | null;
+  /** From 1 to 5, with two decimals; null without ratings. */
+  average_rating: number | null;
+  /** How many ratings customers gave in the window. */
+  ratings: number;
 }
 
 /** Agents who share a queue. */
@@ -5380,6 +5385,8 @@ export interface Ticket {
   lastMessageAt: string;
   resolvedAt: string | null;
   resolvedReason: Open<ResolvedReason> | null;
+  /** The ticket in which its conversation continues. */
+  mergedIntoId: string | null;
   createdAt: string;
   updatedAt: string;
 }
@@ -5465,6 +5472,8 @@ export interface TicketDetail {
   lastMessageAt: string;
   resolvedAt: string | null;
   resolvedReason: Open<ResolvedReason> | null;
+  /** The ticket in which its conversation continues. */
+  mergedIntoId: string | null;
   createdAt: string;
   updatedAt: string;
   agent: Agent | null;
@@ -5487,7 +5496,7 @@ export interface TicketEvent {
   agentId: number | null;
   /** The agent who made the change, if known. */
   actorId: number | null;
-  /** Why; for labels, priority, team and snoozed, the new value. */
+  /** Why; for labels, priority, team and snoozed, the new value; for merged, the other ticket. */
   reason: string | null;
 }
 

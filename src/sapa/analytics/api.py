@@ -25,7 +25,7 @@ routes = Routes(
     "/analytics",
     base=Base.MESSAGING,
     tag="Analytics",
-    about="How many tickets agents handled, and how fast they responded.",
+    about="How many tickets agents handled, how fast they responded, and how customers rated them.",
 )
 
 ChannelFilter = Annotated[

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from decimal import Decimal
 
 from msgspec import Struct
 
@@ -24,7 +25,7 @@ class MedianTime(Struct, frozen=True):
 
 
 class AgentFigures(Struct, frozen=True):
-    """An agent, and the sums of its samples in the window."""
+    """An agent, and in the window the sums of its samples and what customers rated it."""
 
     agent_id: int
     name: str
@@ -38,10 +39,13 @@ class AgentFigures(Struct, frozen=True):
     resolution_count: int
     resolution_micros: int
     last_handled_at: str | None
+    ratings: int
+    average_rating: Decimal | None
 
     @property
     def has_data(self) -> bool:
-        return bool(self.tickets or self.first_response_count or self.response_count or self.resolution_count)
+        counts = (self.tickets, self.first_response_count, self.response_count, self.resolution_count, self.ratings)
+        return any(counts)
 
 
 # One millisecond ahead, since timestamps may be rounded up to the next millisecond.
@@ -116,12 +120,19 @@ FIGURES = sql(
          GROUP BY agent_id
     )
     SELECT a.id AS agent_id, a.name, a.type, a.active AS is_active, coalesce(f.tickets, 0) AS tickets,
-           {", ".join(f"coalesce(f.{name}, 0) AS {name}" for name in _SUMS)}, f.last_handled_at
+           {", ".join(f"coalesce(f.{name}, 0) AS {name}" for name in _SUMS)}, f.last_handled_at,
+           coalesce(r.ratings, 0) AS ratings, r.average_rating
       FROM agents AS a
       LEFT JOIN (SELECT agent_id, sum(tickets)::bigint AS tickets, {_ADDED}, max(last_handled_at) AS last_handled_at
                    FROM parts
                   GROUP BY agent_id) AS f
         ON f.agent_id = a.id
+      LEFT JOIN (SELECT agent_id, count(*) AS ratings, trim_scale(round(avg(score), 2)) AS average_rating
+                   FROM ratings
+                  WHERE company_id = $1 AND status = 'rated' AND rated_at BETWEEN $2 AND $3
+                    AND ($8::text[] IS NULL OR source = ANY($8))
+                  GROUP BY agent_id) AS r
+        ON r.agent_id = a.id
      WHERE a.company_id = $1 AND ($9::text IS NULL OR a.name_text LIKE $9)
      ORDER BY a.name_text, a.id""",
     row=AgentFigures,

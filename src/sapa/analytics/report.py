@@ -16,6 +16,8 @@ def build_record(company_id: int, figures: AgentFigures) -> AgentRecord:
         avg_response_time=build_duration(figures.response_micros, figures.response_count),
         resolution_time=build_duration(figures.resolution_micros, figures.resolution_count),
         last_chat_handled=figures.last_handled_at,
+        average_rating=figures.average_rating,
+        ratings=figures.ratings,
     )
 
 

@@ -39,6 +39,10 @@ class AgentRecord(Struct, frozen=True):
     avg_response_time: Annotated[str, Meta(examples=["00:03:30"], description="00:00:00 without data.")]
     resolution_time: Annotated[str, Meta(examples=["125:03:09"], description="00:00:00 without data.")]
     last_chat_handled: Timestamp | None
+    average_rating: Annotated[
+        Decimal | None, Meta(examples=[4.58], description="From 1 to 5, with two decimals; null without ratings.")
+    ]
+    ratings: Annotated[int, Meta(examples=[12], description="How many ratings customers gave in the window.")]
 
 
 class Range(Struct, frozen=True):

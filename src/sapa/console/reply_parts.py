@@ -1,12 +1,20 @@
-"""Splits what an agent sends into messages, as the channel needs it. Pure."""
+"""Checks what an agent sends, and splits it into messages as the channel needs it. Pure."""
 
 from collections.abc import Sequence
 from typing import Any
 
+from sapa.http.errors import Invalid
 from sapa.messaging.channels.interface import Capabilities, Source
 from sapa.messaging.channels.registry import CHANNELS
+from sapa.support.saved_replies.placeholders import list_known
 
 Json = dict[str, Any]
+
+
+def check_placeholders(text: str) -> None:
+    """Raises Invalid if nothing filled in one of the text's placeholders."""
+    if left := list_known(text):
+        raise Invalid.field("body", f"still has {{{left[0]}}}, which nothing filled in")
 
 
 def split_reply(source: str, text: str, files: Sequence[Json]) -> list[Json]:

@@ -77,7 +77,7 @@ async def show_agents(page: PageRequest) -> Response:
     return page.show(
         "report_agents.html",
         records=records,
-        handled_before={record.agent_id: record.tickets_handled for record in earlier},
+        earlier={record.agent_id: record for record in earlier},
         before=before,
         most_samples=analytics.MOST_SAMPLES,
         kinds=kinds,
@@ -249,6 +249,7 @@ def _draw_agents(page: PageRequest, kinds: list[KindRecord]) -> dict[str, charts
 
 
 TIMES = {"first_response_time": "first answer", "avg_response_time": "answer", "resolution_time": "resolution"}
+RATINGS = ("average_rating", "ratings")
 
 
 def _read_channel(page: PageRequest) -> str | None:
@@ -323,7 +324,7 @@ def _list_shipments(overview: Overview) -> list[Sequence[object]]:
 
 
 def _list_agent_rows(records: list[AgentRecord]) -> list[Sequence[object]]:
-    names = ("agent_id", "agent_name", "agent_type", "tickets_handled", *TIMES, "last_chat_handled")
+    names = ("agent_id", "agent_name", "agent_type", "tickets_handled", *TIMES, "last_chat_handled", *RATINGS)
     header = [name.removeprefix("avg_") for name in names]
     return [header, *([getattr(record, name) for name in names] for record in records)]
 

@@ -1,4 +1,4 @@
-"""The rows behind the figures of a breakdown: an article's orders, a channel's or an agent's conversations."""
+"""The rows behind the figures of a breakdown: an article's orders, a channel's or an agent's conversations, ratings."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from sapa.http.errors import Invalid, NotFound
 from sapa.messaging.channels.interface import Source
 from sapa.messaging.channels.registry import CHANNEL_NAMES
 from sapa.reports import actions as reports
-from sapa.reports.types import ArticleOrder, ReportConversation
+from sapa.reports.types import AgentRating, ArticleOrder, ReportConversation
 from sapa.support.agents import actions as agents
 from sapa.support.types import Agent
 
@@ -76,6 +76,33 @@ async def show_conversations(page: PageRequest) -> Response:
     )
 
 
-def _build_meta(found: Sequence[ArticleOrder] | Sequence[ReportConversation], number: int) -> dict[str, int | bool]:
+@console.get("/{environment}/reports/ratings", roles=DEVELOPERS)
+async def show_ratings(page: PageRequest) -> Response:
+    """What customers rated of an agent's conversations."""
+    company = await get_company(page)
+    window = await read_window(page, company)
+    params, number = page.request.query_params, read_page(page)
+    chosen = {name: text for name in ("agentId", "channel") if (text := params.get(name))}
+    sources, offset = CHANNEL_NAMES.get(chosen.get("channel", "")), (number - 1) * ROWS
+    async with page.context.long_reads.snapshot(company.id) as db:
+        agent = await agents.get_agent(db, company, parse_agent(chosen.get("agentId", "")))
+        found = await reports.list_agent_ratings(db, company, window, agent.id, sources, ROWS, offset)
+        names = await customers.list_names(db, company.id, [one.customer_id for one in found if one.customer_id])
+    return page.show(
+        "report_ratings.html",
+        ratings=found,
+        names=names,
+        channels=list_channels(),
+        agent=agent,
+        chosen=chosen,
+        query=chosen | {"from": window.first, "to": window.last},
+        meta=_build_meta(found, number),
+        **get_frame(page, window),
+    )
+
+
+def _build_meta(
+    found: Sequence[ArticleOrder] | Sequence[ReportConversation] | Sequence[AgentRating], number: int
+) -> dict[str, int | bool]:
     total = found[0].total if found else 0
     return {"page": number, "total": total, "hasNextPage": number * ROWS < total}

@@ -6,11 +6,14 @@ from starlette.responses import Response
 
 from sapa.console.inbox_queue import ask, read_team
 from sapa.console.page_request import PageRequest
+from sapa.console.reply_parts import check_placeholders
 from sapa.console.roles import EVERYBODY
 from sapa.console.routes import console, go_to
 from sapa.console.template_forms import is_plain, list_places
+from sapa.console.ticket_pages import is_literal
 from sapa.http.endpoints import Base
 from sapa.messaging.connections import actions as connections
+from sapa.support.saved_replies.placeholders import list_known
 
 Json = dict[str, Any]
 
@@ -32,6 +35,7 @@ async def show_start(page: PageRequest) -> Response:
         found=(await page.call("GET", "/customers", {"search": find, "limit": "10"}))["data"] if find else [],
         channels={str(channel.source): channel.label for channel in connections.list_channels()},
         given={name: _read(page, name) for name in ("source", "body")},
+        has_placeholder=bool(list_known(page.form_value("body"))),
         params=page.form_values("param"),
         me=(await read_team(page)).me,
         **await _read_templates(page),
@@ -40,17 +44,20 @@ async def show_start(page: PageRequest) -> Response:
 
 @console.post("/{environment}/inbox/new", roles=EVERYBODY, shown_by=show_start, says="Sent")
 async def start_ticket(page: PageRequest) -> Response:
+    text = page.form_value("body").replace("\r\n", "\n")
     body: Json = {
         "agentId": (await read_team(page)).my_id,
         "customerId": page.form_value("customerId") or None,
         "orderId": page.form_value("orderId") or None,
         "source": page.form_value("source") or None,
-        "body": page.form_value("body").replace("\r\n", "\n") or None,
+        "body": text or None,
     }
     if id := page.form_value("template"):
         template = (await ask(page, f"/templates/{id}"))["data"]
         params = page.form_values("param")
         body |= {"templateName": template["name"], "language": template["language"], "params": params, "body": None}
+    elif not is_literal(page):
+        check_placeholders(text)
     message = (await page.call("POST", "/tickets", body=body, base=Base.MESSAGING))["data"]
     return go_to(page.path(f"/inbox/{message['ticketId']}"))
 

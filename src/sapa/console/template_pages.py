@@ -113,6 +113,7 @@ def _show_form(page: PageRequest, template: dict[str, Any] | None, typed: dict[s
         options={
             "categories": CATEGORIES,
             "formats": FORMATS,
+            "languages": template_forms.LANGUAGES,
             "headers": template_forms.HEADERS,
             "buttons": template_forms.BUTTONS,
             "card_headers": template_forms.CARD_HEADERS,

@@ -27,7 +27,7 @@ from sapa.console.inbox_queue import (
 )
 from sapa.console.page_request import PageRequest
 from sapa.console.rendering import HEADERS
-from sapa.console.reply_parts import split_reply
+from sapa.console.reply_parts import check_placeholders, split_reply
 from sapa.console.roles import EVERYBODY
 from sapa.console.routes import LIVE, console, go_to
 from sapa.console.snooze_choices import list_choices, read_instant
@@ -53,6 +53,9 @@ MAX_NAME_LENGTH = 255
 COMPOSER = "composer"
 PARTS = {LIVE: "inbox_live.html", COMPOSER: "composer.html"}
 """What the script asks for: what others change, or the form to reply with."""
+
+COMPOSED = ("body", "note", "mediaUrl", "sendAt", "sentFiles", "later", "resolve")
+"""What a refused form of the composer shows again."""
 
 Json = dict[str, Any]
 
@@ -162,8 +165,8 @@ async def find_draft(page: PageRequest, ticket_id: str, agent_id: int) -> TypedT
 async def reply_to_ticket(page: PageRequest) -> Response:
     """A text, files, or both; several messages on a channel whose messages have one file."""
     text, my_id = page.form_value("body").replace("\r\n", "\n"), (await read_team(page)).my_id
-    if left := list_known(text):
-        raise Invalid.field("body", f"still has {{{left[0]}}}, which nothing filled in")
+    if not is_literal(page):
+        check_placeholders(text)
     if page.form_value("later"):
         return await _schedule(page, text, my_id)
     id, once, files = page.request.path_params["id"], page.form_value("once"), await _upload_files(page)
@@ -190,6 +193,11 @@ async def reply_to_ticket(page: PageRequest) -> Response:
     )  # fmt: skip
     page.say("Sent and resolved")
     return await go_to_next(page, id)
+
+
+def is_literal(page: PageRequest) -> bool:
+    """The agent has seen that a placeholder is left, and sends it as it is."""
+    return bool(page.request.query_params.get("literal"))
 
 
 def _drop_sent(page: PageRequest, replies: list[Json]) -> None:
@@ -371,7 +379,7 @@ async def _list_scheduled(page: PageRequest, ticket: Json) -> list[ScheduledRepl
 async def _read_composer(page: PageRequest, ticket: Json, team: Team) -> Json:
     """The form to reply with: what was refused, else a saved reply that was chosen, else the drafts."""
     chosen = page.request.query_params.get("reply")
-    values = {name: page.form_value(name) for name in ("body", "note", "mediaUrl", "sendAt", "sentFiles")}
+    values = {name: page.form_value(name) for name in COMPOSED}
     draft = await find_draft(page, ticket["id"], team.my_id) if team.me else None
     if draft and "note" not in page.form:
         values["note"] = draft.note
@@ -384,6 +392,7 @@ async def _read_composer(page: PageRequest, ticket: Json, team: Team) -> Json:
     return {
         "given": {"name": page.form_value("name") or page.session.name, **values},
         "params": page.form_values("param"),
+        "has_placeholder": bool(list_known(page.form_value("body"))),
         "answered": sent[-1] if sent and isinstance(page.error, AnsweredMeanwhile) else None,
         "saved_replies": team.choices.saved_replies,
         **await _read_templates(page, ticket),

@@ -2842,6 +2842,8 @@ CREATE TABLE ratings (
 CREATE INDEX ratings_created_idx ON ratings (company_id, created_at, id);
 CREATE INDEX ratings_agent_idx ON ratings (company_id, agent_id, created_at, id);
 CREATE INDEX ratings_due_idx ON ratings (due_at) WHERE status = 'queued';
+CREATE INDEX ratings_rated_idx ON ratings (company_id, rated_at) INCLUDE (agent_id, source, score)
+    WHERE status = 'rated';
 
 -- Instants are the company's.
 CREATE TABLE tickets (
@@ -2888,6 +2890,8 @@ CREATE TABLE tickets (
     sla_due_at        timestamptz(3),
     -- The newest of its customer.
     rating            smallint,
+    -- Where the conversation continues.
+    merged_into_id    text           COLLATE "C",
     CONSTRAINT tickets_pkey PRIMARY KEY (company_id, id),
     CONSTRAINT tickets_priority_check CHECK (priority IN ('low', 'normal', 'high', 'urgent')),
     CONSTRAINT tickets_snoozed_check CHECK (snoozed_until IS NULL OR status <> 'resolved'),
@@ -2895,7 +2899,8 @@ CREATE TABLE tickets (
         WHEN 'open' THEN agent_id IS NULL
         WHEN 'assigned' THEN agent_id IS NOT NULL
         ELSE status = 'resolved' END),
-    CONSTRAINT tickets_resolved_check CHECK ((status = 'resolved') = (resolved_at IS NOT NULL))
+    CONSTRAINT tickets_resolved_check CHECK ((status = 'resolved') = (resolved_at IS NOT NULL)),
+    CONSTRAINT tickets_merged_check CHECK (merged_into_id <> id)
 ) WITH (fillfactor = 80);
 
 -- One that is not resolved for each contact and connection.
@@ -2955,7 +2960,7 @@ CREATE TABLE ticket_events (
     CONSTRAINT ticket_events_pkey PRIMARY KEY (company_id, ticket_id, number),
     CONSTRAINT ticket_events_kind_check CHECK (kind IN (
         'opened', 'assigned', 'unassigned', 'handover', 'resolved', 'reopened', 'heard', 'said', 'announced',
-        'labels', 'priority', 'team', 'snoozed', 'woken'))
+        'labels', 'priority', 'team', 'snoozed', 'woken', 'merged'))
 );
 
 CREATE INDEX ticket_events_message_idx ON ticket_events (company_id, message_id) WHERE message_id IS NOT NULL;

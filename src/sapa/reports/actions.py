@@ -12,6 +12,7 @@ from sapa.db.pool import Connection
 from sapa.http.errors import Invalid
 from sapa.reports import queries
 from sapa.reports.types import (
+    AgentRating,
     ArticleOrder,
     CarrierShipments,
     ChannelMessages,
@@ -136,6 +137,19 @@ async def list_agent_conversations(
 ) -> list[ReportConversation]:
     """The conversations that the agent handled in the window, whatever their status; the latest first."""
     return await queries.list_agent_conversations(db, company.id, window, agent_id, sources, limit, offset)
+
+
+async def list_agent_ratings(
+    db: Connection,
+    company: Company,
+    window: ReportWindow,
+    agent_id: int,
+    sources: Sequence[str] | None,
+    limit: int,
+    offset: int,
+) -> list[AgentRating]:
+    """What customers rated in the window of the agent's conversations; the latest first."""
+    return await queries.list_agent_ratings(db, company.id, window, agent_id, sources, limit, offset)
 
 
 async def list_channels(db: Connection, company: Company, window: ReportWindow) -> list[ChannelMessages]:

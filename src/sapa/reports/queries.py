@@ -6,6 +6,7 @@ from datetime import date, datetime
 from sapa.db.pool import Connection
 from sapa.db.sql import sql
 from sapa.reports.types import (
+    AgentRating,
     ArticleOrder,
     CarrierShipments,
     ChannelMessages,
@@ -306,6 +307,20 @@ AGENT_CONVERSATIONS = sql(
     row=ReportConversation,
 )
 
+AGENT_RATINGS = sql(
+    """
+    SELECT t.id, t.customer_id,
+           (SELECT c.name FROM contacts c WHERE c.company_id = $1 AND c.id = t.contact_id) AS client_name,
+           t.client_number, t.source, r.score, r.comment, r.rated_at, count(*) OVER () AS total
+      FROM ratings r
+      JOIN tickets t ON t.company_id = $1 AND t.id = r.ticket_id
+     WHERE r.company_id = $1 AND r.status = 'rated' AND r.rated_at >= $2 AND r.rated_at < $3 AND r.agent_id = $4
+       AND ($5::text[] IS NULL OR r.source = ANY($5))
+     ORDER BY r.rated_at DESC, r.id DESC
+     LIMIT $6 OFFSET $7""",
+    row=AgentRating,
+)
+
 CHANNELS = sql(
     """
     SELECT source, count(*) FILTER (WHERE direction = 'in') AS received,
@@ -432,6 +447,18 @@ async def list_agent_conversations(
     offset: int,
 ) -> list[ReportConversation]:
     return await AGENT_CONVERSATIONS.all(db, company_id, window.start, window.end, agent_id, sources, limit, offset)
+
+
+async def list_agent_ratings(
+    db: Connection,
+    company_id: int,
+    window: ReportWindow,
+    agent_id: int,
+    sources: Sequence[str] | None,
+    limit: int,
+    offset: int,
+) -> list[AgentRating]:
+    return await AGENT_RATINGS.all(db, company_id, window.start, window.end, agent_id, sources, limit, offset)
 
 
 async def list_channels(db: Connection, company_id: int, window: ReportWindow) -> list[ChannelMessages]:

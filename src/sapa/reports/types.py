@@ -305,6 +305,22 @@ class ReportConversation(Struct, frozen=True):
     """How many such conversations there are."""
 
 
+class AgentRating(Struct, frozen=True):
+    """A rating behind an agent's figure, and its conversation."""
+
+    id: str
+    """The conversation's."""
+    customer_id: str | None
+    client_name: str | None
+    client_number: str
+    source: str
+    score: int
+    comment: str | None
+    rated_at: str
+    total: int
+    """How many such ratings there are."""
+
+
 class ChannelMessages(Struct, frozen=True):
     """The messages of one channel."""
 

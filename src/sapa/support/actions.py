@@ -129,12 +129,14 @@ async def merge_contacts(tx: Tx, company: Company, contact_id: str, others: Sequ
 
 async def _merge_contacts(tx: Tx, company: Company, contact_id: str, others: Sequence[str]) -> None:
     remaining: dict[str, TicketChange] = {}
+    now = (await read_clock(tx, company.id)).now
     for locked in await queries.lock_active_of(tx, company.id, contact_id, [contact_id, *others]):
         change = TicketChange(locked)
         remaining_change = remaining.setdefault(locked.connection_id, change)
         if remaining_change is not change:
             remaining_change.inherit(change)
-            change.merge((await read_clock(tx, company.id)).now)
+            remaining_change.record_merge(now, locked.id)
+            change.merge(now, remaining_change.locked.id)
             await emit(tx, company, TicketClosed(await change.write(tx, company)))
     for change in remaining.values():
         if change.is_changed:

@@ -337,8 +337,8 @@ async def resolve_ticket(call: Call, id: TicketId, body: ResolveIn = ResolveIn()
 async def merge_tickets(call: Call, id: TicketId, body: MergeIn) -> Ticket:
     """Merge another ticket of the same customer into this one.
 
-    Its messages and notes move here, and it is resolved with the reason `merged`. Replies go over this ticket's
-    channel.
+    Its messages and notes move here, and it is resolved with the reason `merged`; its `mergedIntoId` and the event
+    `merged` of this ticket say where they went. Replies go over this ticket's channel.
     """
     return await joining.merge(call.db, call.company, id, body.ticket_id)
 

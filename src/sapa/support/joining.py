@@ -31,9 +31,11 @@ async def merge(tx: Tx, company: Company, id: str, other_id: str) -> Ticket:
     label_ids = list(dict.fromkeys([*change.locked.label_ids, *other.locked.label_ids]))
     if label_ids != change.locked.label_ids:
         change.label(now, label_ids, None)
-    if other.locked.is_active:
-        other.merge(now)
-        await emit(tx, company, TicketClosed(await other.write(tx, company)))
+    if other.locked.merged_into_id != id:
+        event = TicketClosed if other.locked.is_active else TicketUpdated
+        other.merge(now, id)
+        change.record_merge(now, other_id)
+        await emit(tx, company, event(await other.write(tx, company)))
     await messages.move_to_ticket(tx, company, other_id, id)
     await queries.move_notes(tx, company.id, other_id, id)
     await mentions.move(tx, company, other_id, id)

@@ -183,7 +183,7 @@ UPDATE = sql(
            ai_paused = $9, cycle = $10, clock = $11, waiting_since = $12, number = $13, last_message = $14,
            last_message_at = $15, silent_since = $16, resolved_at = $17, resolved_reason = $18,
            label_ids = $21, priority = $22, team_id = $23, snoozed_until = $24, sla = $25, sla_due_at = $26,
-           updated_at = GREATEST(updated_at, clock.now)
+           merged_into_id = $27, updated_at = GREATEST(updated_at, clock.now)
       FROM {build_clock()}
      WHERE r.company_id = $1 AND r.id = $2
     RETURNING {_TICKET_COLUMNS}""",
@@ -387,7 +387,7 @@ async def update_ticket(tx: Tx, company_id: int, ticket: LockedTicket, clock: Cy
             ticket.connected_number, ticket.status, ticket.agent_id, ticket.ai_paused, ticket.cycle, encode(clock),
             clock.waiting_since, ticket.number, ticket.last_message, ticket.last_message_at, ticket.silent_since,
             ticket.resolved_at, ticket.resolved_reason, ticket.source, left, ticket.label_ids, ticket.priority,
-            ticket.team_id, ticket.snoozed_until, ticket.sla, ticket.sla_due_at,
+            ticket.team_id, ticket.snoozed_until, ticket.sla, ticket.sla_due_at, ticket.merged_into_id,
         )
     )  # fmt: skip
 

@@ -39,6 +39,7 @@ class LockedTicket(Struct, frozen=True):
     silent_since: datetime
     resolved_at: datetime | None
     resolved_reason: Reason | None
+    merged_into_id: str | None
     agent_type: AgentType | None
     """The type of the owner."""
 

@@ -147,14 +147,22 @@ class TicketChange:
         self._advance(Resolution(at, owner, resolver))
         self.set(status="resolved", resolved_at=at, resolved_reason=reason, snoozed_until=None)
 
-    def merge(self, at: datetime) -> None:
-        """The conversation continues in another ticket: this one is resolved by nobody, and yields no samples."""
+    def merge(self, at: datetime, into_id: str) -> None:
+        """The conversation continues in another ticket: this one is resolved by nobody, and yields no samples. One that
+        is resolved already remains as it was resolved."""
+        self.set(merged_into_id=into_id)
+        if not self.locked.is_active:
+            return
         self.check_targets()
         self._add_entry(
             "resolved", at, agent_id=self.locked.agent_id, agent_type=self.locked.agent_type, reason="merged"
         )
         self._advance(Resolution(at, None, None))
         self.set(status="resolved", resolved_at=at, resolved_reason="merged", snoozed_until=None)
+
+    def record_merge(self, at: datetime, other_id: str) -> None:
+        """Another ticket is merged into this one."""
+        self._add_entry("merged", at, reason=other_id)
 
     def inherit(self, other: "TicketChange") -> None:
         """Takes over the wait of a ticket that is merged into this one."""
@@ -176,6 +184,7 @@ class TicketChange:
             silent_since=max(self.locked.silent_since, at),
             resolved_at=None,
             resolved_reason=None,
+            merged_into_id=None,
             sla=None,
             sla_due_at=None,
         )

@@ -62,6 +62,7 @@ EventKind = Annotated[
         "team",
         "snoozed",
         "woken",
+        "merged",
     ],
     EnumName("TicketEventKind"),
 ]
@@ -179,6 +180,9 @@ class Ticket(Struct, frozen=True, rename="camel"):
     last_message_at: Timestamp
     resolved_at: Timestamp | None
     resolved_reason: Reason | None
+    merged_into_id: Annotated[
+        TicketId | None, Meta(examples=[None], description="The ticket in which its conversation continues.")
+    ]
     created_at: Timestamp
     updated_at: Timestamp
 
@@ -206,7 +210,10 @@ class TicketEvent(Struct, frozen=True, rename="camel"):
     actor_id: Annotated[int | None, Meta(examples=[12], description="The agent who made the change, if known.")]
     reason: Annotated[
         str | None,
-        Meta(examples=[None], description="Why; for labels, priority, team and snoozed, the new value."),
+        Meta(
+            examples=[None],
+            description="Why; for labels, priority, team and snoozed, the new value; for merged, the other ticket.",
+        ),
     ]
 
 
@@ -331,7 +338,7 @@ class TicketOpened(Event):
 
 class TicketUpdated(Event):
     """A ticket was assigned, handed over, put back into the queue, reopened, labelled, prioritised, given to a team,
-    snoozed or woken."""
+    snoozed, woken or merged."""
 
     kind = "ticket.updated"
     base = Base.MESSAGING

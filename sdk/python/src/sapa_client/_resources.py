@@ -230,7 +230,7 @@ class AgentsResource(Resource):
 
 
 class AnalyticsResource(Resource):
-    """How many tickets agents handled, and how fast they responded."""
+    """How many tickets agents handled, how fast they responded, and how customers rated them."""
 
     def agents(
         self,
@@ -3095,6 +3095,8 @@ class RatingsResource(Resource):
         ticket_id: str | None = None,
         score: int | None = None,
         status: models.RatingStatus | None = None,
+        rated_from: datetime | None = None,
+        rated_to: datetime | None = None,
     ) -> PagedList[models.Rating, models.RatingPage]:
         """List ratings, newest first. Those that customers have not given yet have no score.
 
@@ -3106,6 +3108,8 @@ class RatingsResource(Resource):
         - ticket_id: Only ratings of this ticket.
         - score: Only ratings with this score.
         - status: Only ratings with this status.
+        - rated_from: Rated at this instant or later.
+        - rated_to: Rated at this instant or earlier.
         """
         return self._list(
             models.RatingPage,
@@ -3118,6 +3122,8 @@ class RatingsResource(Resource):
                 "ticketId": ticket_id,
                 "score": score,
                 "status": status,
+                "ratedFrom": rated_from,
+                "ratedTo": rated_to,
             },
         )
 
@@ -5703,8 +5709,8 @@ class TicketsResource(Resource):
     def merge(self, id: str, *, ticket_id: str, idempotency_key: str | None = None) -> models.Ticket:
         """Merge another ticket of the same customer into this one.
 
-        Its messages and notes move here, and it is resolved with the reason `merged`. Replies go over this
-        ticket's channel.
+        Its messages and notes move here, and it is resolved with the reason `merged`; its `mergedIntoId` and
+        the event `merged` of this ticket say where they went. Replies go over this ticket's channel.
 
         Needs the scope `messages:WRITE`.
         """

@@ -187,7 +187,7 @@ class TicketSlaBreached(Event, frozen=True, kw_only=True):
 
 class TicketUpdated(Event, frozen=True, kw_only=True):
     """A ticket was assigned, handed over, put back into the queue, reopened, labelled, prioritised, given to a
-    team, snoozed or woken.
+    team, snoozed, woken or merged.
     """
 
     kind: Literal["ticket.updated"] = "ticket.updated"

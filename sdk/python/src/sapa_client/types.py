@@ -346,6 +346,7 @@ TicketEventKind: TypeAlias = Literal[
     "assigned",
     "handover",
     "labels",
+    "merged",
     "opened",
     "priority",
     "reopened",
@@ -592,6 +593,10 @@ class AgentRecord(Struct, kw_only=True, frozen=True):
     resolution_time: str
     """00:00:00 without data."""
     last_chat_handled: datetime | None = None
+    average_rating: Decimal | None = None
+    """From 1 to 5, with two decimals; null without ratings."""
+    ratings: int
+    """How many ratings customers gave in the window."""
 
 
 class AgentTeam(Struct, kw_only=True, frozen=True, rename="camel"):
@@ -5509,6 +5514,8 @@ class Ticket(Struct, kw_only=True, frozen=True, rename="camel"):
     resolved_at: datetime | None = None
     resolved_reason: str | None = None
     """One of ResolvedReason, or a newer word."""
+    merged_into_id: str | None = None
+    """The ticket in which its conversation continues."""
     created_at: datetime
     updated_at: datetime
 
@@ -5603,6 +5610,8 @@ class TicketDetail(Struct, kw_only=True, frozen=True, rename="camel"):
     resolved_at: datetime | None = None
     resolved_reason: str | None = None
     """One of ResolvedReason, or a newer word."""
+    merged_into_id: str | None = None
+    """The ticket in which its conversation continues."""
     created_at: datetime
     updated_at: datetime
     agent: Agent | None = None
@@ -5628,7 +5637,7 @@ class TicketEvent(Struct, kw_only=True, frozen=True, rename="camel"):
     actor_id: int | None = None
     """The agent who made the change, if known."""
     reason: str | None = None
-    """Why; for labels, priority, team and snoozed, the new value."""
+    """Why; for labels, priority, team and snoozed, the new value; for merged, the other ticket."""
 
 
 class TicketIn(Struct, kw_only=True, rename="camel"):

@@ -360,11 +360,12 @@ for (const input of document.querySelectorAll("[data-money]")) {
   show();
 }
 
-// Codes of countries and currencies have their names in the page's language, and lists of them are sorted by name.
+// Codes of countries, currencies and languages have their names in the page's language, and lists of them are sorted by name.
 const nameCode = (code, type) => {
   try {
-    const name = new Intl.DisplayNames([document.documentElement.lang], { type }).of(code);
-    return name === code ? code : `${name} (${code})`;
+    const names = new Intl.DisplayNames([document.documentElement.lang], { type, languageDisplay: "standard", fallback: "none" });
+    const name = names.of(code.replace("_", "-"));
+    return name ? `${name} (${code})` : code;
   } catch {
     return code; // a word that is no code
   }

@@ -1,5 +1,6 @@
 """Endpoints for ratings."""
 
+from datetime import datetime
 from typing import Annotated
 
 from msgspec import Meta
@@ -7,7 +8,7 @@ from msgspec import Meta
 from sapa.access.types import Scope
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import NotFound
-from sapa.http.query_string import PageQuery
+from sapa.http.query_string import PageQuery, check_period
 from sapa.http.responses import Page, build_page
 from sapa.support.ratings import actions, queries
 from sapa.support.ratings.types import AlreadyRated, Rating, RatingId, RatingIn, RatingStatus
@@ -25,16 +26,21 @@ class RatingsQuery(PageQuery, frozen=True, kw_only=True, rename="camel"):
     ticket_id: Annotated[str, Meta(pattern=TICKET_ID.pattern, description="Only ratings of this ticket.")] | None = None
     score: Annotated[int, Meta(ge=1, le=5, description="Only ratings with this score.")] | None = None
     status: Annotated[RatingStatus, Meta(description="Only ratings with this status.")] | None = None
+    rated_from: Annotated[datetime, Meta(description="Rated at this instant or later.")] | None = None
+    rated_to: Annotated[datetime, Meta(description="Rated at this instant or earlier.")] | None = None
 
 
 @routes.get("", scope=Scope.MESSAGES_READ)
 async def list_ratings(call: Call, query: RatingsQuery) -> Page[Rating]:
     """List ratings, newest first. Those that customers have not given yet have no score."""
+    check_period("ratedFrom", query.rated_from, "ratedTo", query.rated_to)
     filters = {
         "agent_id": query.agent_id,
         "ticket_id": query.ticket_id,
         "score": query.score,
         "status": query.status,
+        "rated_from": query.rated_from,
+        "rated_to": query.rated_to,
     }
     chosen = {name: value for name, value in filters.items() if value is not None}
     found, total = await queries.list_ratings(call.db, call.company.id, chosen, query.limit, query.offset)

@@ -85,6 +85,8 @@ LISTING = Listing(
         "ticket_id": "ticket_id = {}",
         "score": "score = {}",
         "status": "status = {}",
+        "rated_from": "status = 'rated' AND rated_at >= {}",
+        "rated_to": "status = 'rated' AND rated_at <= {}",
     },
     sorts={"createdAt": "created_at"},
 )
