@@ -5353,6 +5353,10 @@ export interface Ticket {
   clientName: string | null;
   /** The customer's number or id on the channel. */
   clientNumber: string;
+  /** The name that a visitor of the web chat gave before the chat; unverified. */
+  statedName: string | null;
+  /** The email or phone number that the visitor gave; unverified. */
+  statedContact: string | null;
   /** The company's number or id on the channel. */
   connectedNumber: string;
   /** The owner; for a resolved ticket, its last owner. */
@@ -5438,6 +5442,10 @@ export interface TicketDetail {
   clientName: string | null;
   /** The customer's number or id on the channel. */
   clientNumber: string;
+  /** The name that a visitor of the web chat gave before the chat; unverified. */
+  statedName: string | null;
+  /** The email or phone number that the visitor gave; unverified. */
+  statedContact: string | null;
   /** The company's number or id on the channel. */
   connectedNumber: string;
   /** The owner; for a resolved ticket, its last owner. */

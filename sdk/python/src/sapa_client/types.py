@@ -5480,6 +5480,10 @@ class Ticket(Struct, kw_only=True, frozen=True, rename="camel"):
     """The customer's name on the channel."""
     client_number: str
     """The customer's number or id on the channel."""
+    stated_name: str | None = None
+    """The name that a visitor of the web chat gave before the chat; unverified."""
+    stated_contact: str | None = None
+    """The email or phone number that the visitor gave; unverified."""
     connected_number: str
     """The company's number or id on the channel."""
     agent_id: int | None = None
@@ -5574,6 +5578,10 @@ class TicketDetail(Struct, kw_only=True, frozen=True, rename="camel"):
     """The customer's name on the channel."""
     client_number: str
     """The customer's number or id on the channel."""
+    stated_name: str | None = None
+    """The name that a visitor of the web chat gave before the chat; unverified."""
+    stated_contact: str | None = None
+    """The email or phone number that the visitor gave; unverified."""
     connected_number: str
     """The company's number or id on the channel."""
     agent_id: int | None = None

@@ -73,6 +73,8 @@ class WidgetSession(Struct, frozen=True, rename="camel"):
 
     visitor_id: str
     is_identified: bool
+    has_stated: bool
+    """Whether they have answered the form before the chat."""
     token: str | None
     title: str | None
     last_number: int
@@ -119,12 +121,21 @@ class Chat:
         title = connection.account.get("title")
         identified = visitor.external_id is not None
         shown = [present(self._context, connection.company.id, message) for message in latest]
-        return _json(WidgetSession(visitor.id, identified, session.token, title, visitor.last_number, shown))
+        stated = visitor.stated_name is not None
+        return _json(WidgetSession(visitor.id, identified, stated, session.token, title, visitor.last_number, shown))
 
     async def end_session(self, request: Request) -> Response:
         visit = await self._authenticate(request)
         async with self._database.connection() as db:
             await visits.end_session(db, visit)
+        return Response(status_code=204, headers=CORS)
+
+    async def post_statement(self, request: Request) -> Response:
+        """The answers to the form before the chat."""
+        visit = await self._authenticate(request)
+        await limits.check_visitor(self._database, visit.company.id, visit.visitor.id, "statement")
+        statement = await read_body(request, visits.VisitorStatement)
+        await self._database.transact(lambda tx: visits.record_statement(tx, visit, statement))
         return Response(status_code=204, headers=CORS)
 
     async def post_message(self, request: Request) -> Response:
@@ -199,6 +210,7 @@ def pages(context: AppContext) -> list[Route]:
         Route(f"{PREFIX}/widget.js", _send_script, methods=["GET"]),
         _route("/look", GET=chat.get_look),
         _route("/sessions", POST=chat.open_session, DELETE=chat.end_session),
+        _route("/statement", POST=chat.post_statement),
         _route("/messages", POST=chat.post_message, GET=chat.list_earlier),
         _route("/files", POST=chat.upload_file),
         _route("/acks", POST=chat.acknowledge),

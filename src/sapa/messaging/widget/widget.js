@@ -22,6 +22,7 @@
         remove: (name) => `Hapus ${name}`, big: "Berkas lebih besar dari 10 MB.", many: "Paling banyak 5 berkas.",
         kind: "Hanya gambar dan dokumen yang dapat dikirim.", name: "Nama Anda", contact: "Email atau nomor telepon",
         begin: "Mulai mengobrol", replying: "Sedang menulis balasan…",
+        wrong: "Isi email seperti ayu@contoh.id, atau nomor telepon seperti 0812 3456 7890.",
       }
     : {
         open: "Open chat", close: "Close chat", title: "Chat", write: "Write a message", send: "Send",
@@ -32,23 +33,21 @@
         remove: (name) => `Remove ${name}`, big: "The file is larger than 10 MB.", many: "At most 5 files.",
         kind: "Only images and documents can be sent.", name: "Your name", contact: "Email or phone number",
         begin: "Start the chat", replying: "Writing a reply…",
+        wrong: "Enter an email like ayu@example.com, or a phone number like +62 812 3456 7890.",
       };
 
   // Looks. A constructed sheet needs no permission of the page's own policy.
 
+  const day = `--accent: #0b6b5d; --on-accent: #fff; --back: #fff; --ink: #17211f; --faint: #55635f; --line: #d5dedb;
+    --theirs: #eef3f1; --bad: #a3211a; --bar: #0b6b5d; --on-bar: #fff;`;
+  const night = `--accent: #5fd3bd; --on-accent: #06231e; --back: #16201e; --ink: #e9f0ee; --faint: #a2b2ad;
+    --line: #33423e; --theirs: #24322f; --bad: #ffa8a1; --bar: #24322f; --on-bar: #e9f0ee;`;
   const css = `
-    :host { all: initial; color-scheme: light dark; --accent: #0b6b5d; --on-accent: #fff; --back: #fff;
-      --ink: #17211f; --faint: #55635f; --line: #d5dedb; --theirs: #eef3f1; --bad: #a3211a; --bar: #0b6b5d;
-      --on-bar: #fff; font: 15px/1.45 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
-    @media (prefers-color-scheme: dark) {
-      :host { --accent: #5fd3bd; --on-accent: #06231e; --back: #16201e; --ink: #e9f0ee; --faint: #a2b2ad;
-        --line: #33423e; --theirs: #24322f; --bad: #ffa8a1; --bar: #24322f; --on-bar: #e9f0ee; } }
-    :host([data-theme="light"]) { color-scheme: light; --accent: #0b6b5d; --on-accent: #fff; --back: #fff;
-      --ink: #17211f; --faint: #55635f; --line: #d5dedb; --theirs: #eef3f1; --bad: #a3211a; --bar: #0b6b5d;
-      --on-bar: #fff; }
-    :host([data-theme="dark"]) { color-scheme: dark; --accent: #5fd3bd; --on-accent: #06231e; --back: #16201e;
-      --ink: #e9f0ee; --faint: #a2b2ad; --line: #33423e; --theirs: #24322f; --bad: #ffa8a1; --bar: #24322f;
-      --on-bar: #e9f0ee; }
+    :host { all: initial; color-scheme: light dark; ${day}
+      font: 15px/1.45 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
+    @media (prefers-color-scheme: dark) { :host { ${night} } }
+    :host([data-theme="light"]) { color-scheme: light; ${day} }
+    :host([data-theme="dark"]) { color-scheme: dark; ${night} }
     * { box-sizing: border-box; }
     [hidden] { display: none !important; }
     button, textarea { font: inherit; color: inherit; }
@@ -123,6 +122,8 @@
     .ask label { display: grid; gap: 4px; font-weight: 600; }
     .ask input { font: inherit; color: inherit; border: 1px solid var(--line); border-radius: 12px; padding: 8px 12px;
       background: var(--back); }
+    .ask .wrong { margin: -8px 0 0; color: var(--bad); font-size: 13px; }
+    .ask [aria-invalid] { border-color: var(--bad); }
     @media (max-width: 480px) {
       .panel { inset: 0; inline-size: 100%; block-size: 100dvh; border: 0; border-radius: 0; }
       .panel:not([hidden]) ~ .launch { display: none; } }
@@ -152,17 +153,38 @@
     for (const name of ["on-accent", "on-bar"]) host.style.setProperty(`--${name}`, ink);
   }
 
-  /* The form before the first message; its answers go with that message. */
-  let introduction = "";
+  /* The form before the first message. */
+  let hasStated = false;
 
   function ask() {
-    const isDue = look.form && !introduction && !shown.size && !visitor;
+    const isDue = look.form && !hasStated && !shown.size && !visitor;
     for (const part of [log, form]) part.hidden = Boolean(isDue);
     asked.hidden = !isDue;
     if (!isDue || asked.childElementCount) return;
-    const field = (name, type) => make("label", {}, words[name], make("input", { name, type, maxlength: "100", required: true }));
-    asked.append(hello.cloneNode(true), field("name", "text"), ...(look.form === "contact" ? [field("contact", "text")] : []),
-      make("button", { type: "submit" }, words.begin));
+    const field = (name) => make("label", {}, words[name],
+      make("input", { name, maxlength: "100", pattern: ".*\\S.*", required: true }));
+    asked.append(hello.cloneNode(true), field("name"));
+    if (look.form === "contact") asked.append(field("contact"), wrong);
+    asked.append(make("button", {}, words.begin));
+  }
+
+  async function introduce(event) {
+    event.preventDefault();
+    try {
+      await joined();
+      await call("POST", "statement", Object.fromEntries(new FormData(asked)));
+      hasStated = true;
+      report("");
+      ask();
+      box.focus();
+    } catch (error) {
+      const { contact } = asked.elements;
+      if (error.status !== 400 || !contact) return report(error.status === 429 ? words.fast : words.away);
+      wrong.hidden = false;
+      contact.setAttribute("aria-invalid", "true");
+      contact.setAttribute("aria-describedby", "wrong");
+      contact.focus();
+    }
   }
 
   // Drawing.
@@ -211,6 +233,7 @@
     make("label", { class: "aside", for: "text" }, words.write), box, make("button", { type: "submit" }, words.send));
   const hours = make("p", { class: "hours", hidden: true });
   const asked = make("form", { class: "ask", hidden: true });
+  const wrong = make("p", { class: "wrong", id: "wrong", role: "alert", hidden: true }, words.wrong);
   const shut = make("button", { type: "button", "aria-label": words.close, onclick: () => close() }, icon("M6 6l12 12M18 6L6 18"));
   const panel = make("section", { class: "panel", id: "panel", role: "dialog", "aria-labelledby": "title", hidden: true },
     make("header", {}, heading, shut), hours, asked, log, replying, state, chosen, form);
@@ -487,6 +510,7 @@
     if (session.token) keep(session.token);
     if (session.visitorId !== join.visitorId) forget();
     join.visitorId = session.visitorId;
+    hasStated = session.hasStated;
     session.messages.forEach(show);
     last = session.lastNumber;
     offerEarlier();
@@ -704,14 +728,9 @@
     box.value = "";
     toldTyping = 0;
     grow();
-    say(introduction && !shown.size ? `${introduction}\n${text}` : text, null, files);
+    say(text, null, files);
   });
-  asked.addEventListener("submit", (event) => {
-    event.preventDefault();
-    introduction = [...new FormData(asked).values()].map((text) => text.trim()).filter(Boolean).join(" · ");
-    ask();
-    box.focus();
-  });
+  asked.addEventListener("submit", introduce);
   box.addEventListener("input", grow);
   box.addEventListener("input", tellTyping);
   box.addEventListener("keydown", (event) => {
@@ -767,6 +786,8 @@
     keep(null);
     forget();
     join.visitorId = null;
+    hasStated = false;
+    ask();
     await leaving;
   }
 
