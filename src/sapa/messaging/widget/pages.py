@@ -3,6 +3,7 @@ and the session's token identify the caller; cookies are not used."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from functools import cache, partial
 from hashlib import sha256
 from importlib.resources import files
@@ -32,6 +33,7 @@ from sapa.http.incoming import IncomingBody
 from sapa.http.uploads import FileStream, build_too_large
 from sapa.messaging.channels.widget.types import PREFIX, UnknownSession, WidgetMessage
 from sapa.messaging.connections.accounts import ConnectedChannel
+from sapa.messaging.tickets import TICKETS
 from sapa.messaging.widget import inbound, limits, uploads, visits
 from sapa.messaging.widget import queries as widget
 from sapa.messaging.widget.presentation import present
@@ -81,8 +83,8 @@ class WidgetSession(Struct, frozen=True, rename="camel"):
     messages: list[WidgetMessage]
 
 
-class WidgetLook(Struct, frozen=True):
-    """How the company wants its chat to look, and what it asks first."""
+class WidgetLook(Struct, frozen=True, kw_only=True, rename="camel"):
+    """How the company wants its chat to look, what it asks first, and when it answers."""
 
     title: str | None
     color: str | None
@@ -90,6 +92,11 @@ class WidgetLook(Struct, frozen=True):
     hours: str | None
     agent: str | None
     form: str | None
+    opens_at: datetime | None
+    """When somebody is there again; null while somebody is."""
+
+
+_LOOK = ("title", "color", "greeting", "hours", "agent", "form")
 
 
 class Chat:
@@ -103,8 +110,11 @@ class Chat:
 
     async def get_look(self, request: Request) -> Response:
         """For every page with the chat, before anybody opens it."""
-        account = (await self._get_chat(request)).connection.account
-        return _json(WidgetLook(*(account.get(name) or None for name in WidgetLook.__struct_fields__)))
+        connection = (await self._get_chat(request)).connection
+        async with self._database.connection() as db:
+            opens_at = await TICKETS.installed.find_opening(db, connection.company, datetime.now(UTC))
+        account = {name: connection.account.get(name) or None for name in _LOOK}
+        return _json(WidgetLook(**account, opens_at=opens_at))
 
     async def open_session(self, request: Request) -> Response:
         """Creates or resumes a session; with a visitor, signs them in."""
@@ -282,7 +292,7 @@ async def _send_script(request: Request) -> Response:
 
 @cache
 def read_script() -> tuple[bytes, str]:
-    """The script, without its indentation, empty lines and headings, and its ETag."""
+    """The script, without its indentation, empty lines and comments, and its ETag."""
     text = files("sapa.messaging.widget").joinpath("widget.js").read_bytes()
     lines = [line.strip() for line in text.splitlines()]
     script = b"\n".join(line for line in lines if line and not line.startswith(b"//"))

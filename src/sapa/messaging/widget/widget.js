@@ -11,8 +11,8 @@
   // Words.
 
   const lang = (script.dataset.lang || document.documentElement.lang || navigator.language || "en").toLowerCase();
-  const isIndonesian = /^id\b/.test(lang);
-  const words = isIndonesian
+  const locale = /^id\b/.test(lang) ? "id" : "en";
+  const words = locale === "id"
     ? {
         open: "Buka obrolan", close: "Tutup obrolan", title: "Obrolan", write: "Tulis pesan", send: "Kirim",
         unread: (n) => `${n} pesan belum dibaca`, you: "Anda", us: "Kami", sending: "Mengirim…", again: "Kirim ulang",
@@ -21,7 +21,7 @@
         file: "Lampiran", newTab: "(buka di tab baru)", attach: "Lampirkan berkas",
         remove: (name) => `Hapus ${name}`, big: "Berkas lebih besar dari 10 MB.", many: "Paling banyak 5 berkas.",
         kind: "Hanya gambar dan dokumen yang dapat dikirim.", name: "Nama Anda", contact: "Email atau nomor telepon",
-        begin: "Mulai mengobrol", replying: "Sedang menulis balasan…",
+        begin: "Mulai mengobrol", replying: "Sedang menulis balasan…", closed: "Sedang tutup. Buka lagi",
         wrong: "Isi email seperti ayu@contoh.id, atau nomor telepon seperti 0812 3456 7890.",
       }
     : {
@@ -32,7 +32,7 @@
         file: "Attachment", newTab: "(opens in a new tab)", attach: "Attach a file",
         remove: (name) => `Remove ${name}`, big: "The file is larger than 10 MB.", many: "At most 5 files.",
         kind: "Only images and documents can be sent.", name: "Your name", contact: "Email or phone number",
-        begin: "Start the chat", replying: "Writing a reply…",
+        begin: "Start the chat", replying: "Writing a reply…", closed: "Closed now. Open again",
         wrong: "Enter an email like ayu@example.com, or a phone number like +62 812 3456 7890.",
       };
 
@@ -145,15 +145,23 @@
     look = await call("GET", "look").catch(() => ({}));
     if (look.title) heading.textContent = look.title;
     if (look.greeting) hello.textContent = look.greeting;
-    hours.textContent = look.hours || "";
-    hours.hidden = !look.hours;
+    showHours();
     if (!/^#[0-9a-f]{6}$/i.test(look.color || "")) return;
     const ink = isBright(look.color) ? "#000" : "#fff";
     for (const name of ["accent", "bar"]) host.style.setProperty(`--${name}`, look.color);
     for (const name of ["on-accent", "on-bar"]) host.style.setProperty(`--${name}`, ink);
   }
 
-  /* The form before the first message. */
+  // The hours as the company writes them and, while nobody is there, when somebody is by the visitor's own clock.
+  function showHours() {
+    const opens = new Date(look.opensAt || 0);
+    const form = { weekday: "short", day: "numeric", month: "short", hour: "numeric", minute: "2-digit" };
+    const closed = opens > Date.now() && `${words.closed} ${new Intl.DateTimeFormat(locale, form).format(opens)}.`;
+    hours.textContent = [look.hours, closed].filter(Boolean).join(" · ");
+    hours.hidden = !hours.textContent;
+  }
+
+  // The form before the first message.
   let hasStated = false;
 
   function ask() {
@@ -212,7 +220,7 @@
     return svg;
   }
 
-  const host = make("div", { "data-sapa-widget": true, "data-theme": script.dataset.theme, lang: isIndonesian ? "id" : "en" });
+  const host = make("div", { "data-sapa-widget": true, "data-theme": script.dataset.theme, lang: locale });
   const root = host.attachShadow({ mode: "open" });
   const sheet = new CSSStyleSheet();
   sheet.replaceSync(css);
@@ -326,7 +334,7 @@
     const when = new Date(at);
     const isToday = when.toDateString() === new Date().toDateString();
     const form = isToday ? { timeStyle: "short" } : { dateStyle: "medium", timeStyle: "short" };
-    return make("time", { datetime: at }, new Intl.DateTimeFormat(isIndonesian ? "id" : "en", form).format(when));
+    return make("time", { datetime: at }, new Intl.DateTimeFormat(locale, form).format(when));
   }
 
   function draw(line) {
@@ -476,7 +484,7 @@
       if (value) localStorage.setItem(shelf, value);
       else localStorage.removeItem(shelf);
     } catch {
-      /* this page's memory has to do */
+      // this page's memory has to do
     }
   }
 
@@ -490,12 +498,16 @@
       headers: headers(body === undefined ? {} : { "content-type": "application/json" }),
       body: body === undefined ? undefined : JSON.stringify(body),
     });
+    return unpack(answer);
+  }
+
+  async function unpack(answer) {
     const said = answer.status === 204 ? {} : await answer.json();
     if (!answer.ok) throw Object.assign(new Error(said.error?.message || answer.statusText), { status: answer.status, code: said.error?.code });
     return said.data;
   }
 
-  /* Agents see that somebody writes. It is said again while the typing goes on, and nobody waits for it. */
+  // Agents see that somebody writes. It is said again while the typing goes on, and nobody waits for it.
   let toldTyping = 0, telling = null;
 
   function tellTyping() {
@@ -504,7 +516,7 @@
     telling = call("POST", "typing").catch(() => {});
   }
 
-  /* Begins a session or goes on with one; shows how the conversation stands. */
+  // Begins a session or goes on with one; shows how the conversation stands.
   async function join() {
     const session = await call("POST", "sessions", visitor ? { visitor } : {});
     if (session.token) keep(session.token);
@@ -585,7 +597,7 @@
     if (line.direction === "out") showReplying(false);
   }
 
-  /* Until the reply comes, or for as long as other messengers show it. */
+  // Until the reply comes, or for as long as other messengers show it.
   let writing = null;
 
   function showReplying(isWriting) {
@@ -621,16 +633,14 @@
     deliver(reference, node, choice ? { id: reference, choice } : { id: reference, text }, files);
   }
 
-  /* An upload is not repeated with the message: each file keeps the id that it got. */
+  // An upload is not repeated with the message: each file keeps the id that it got.
   async function upload(one) {
     if (one.id) return one.id;
     const answer = await fetch(`${base}files?filename=${encodeURIComponent(one.file.name)}`, {
       method: "POST", credentials: "omit", cache: "no-store", body: one.file,
       headers: headers({ "content-type": one.file.type || "application/octet-stream" }),
     });
-    const said = await answer.json();
-    if (!answer.ok) throw Object.assign(new Error(said.error?.message), { status: answer.status, code: said.error?.code });
-    return (one.id = said.data.id);
+    return (one.id = (await unpack(answer)).id);
   }
 
   async function deliver(reference, node, body, files = [], tries = 3) {
@@ -746,6 +756,7 @@
 
   function open() {
     panel.hidden = false;
+    showHours();
     launch.setAttribute("aria-expanded", "true");
     count();
     if (!shown.size) log.replaceChildren(hello);
