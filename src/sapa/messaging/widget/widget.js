@@ -120,7 +120,7 @@
     .by { color: var(--faint); font-size: 12px; font-weight: 600; }
     .ask { flex: 1; flex-direction: column; align-items: stretch; gap: 12px; padding: 16px; border: 0; }
     .ask label { display: grid; gap: 4px; font-weight: 600; }
-    .ask input { font: inherit; color: inherit; border: 1px solid var(--line); border-radius: 12px; padding: 8px 12px;
+    .ask input { font: inherit; font-weight: 400; color: inherit; border: 1px solid var(--line); border-radius: 12px; padding: 8px 12px;
       background: var(--back); }
     .ask .wrong { margin: -8px 0 0; color: var(--bad); font-size: 13px; }
     .ask [aria-invalid] { border-color: var(--bad); }
