@@ -12,6 +12,7 @@ from sapa.db.pool import Database
 from sapa.people.types import Role
 from tests.conftest import Installation, connect
 from tests.console.people import make_person, open_browser, read_token
+from tests.console.seats import read as read_page
 from tests.factories import Environments, make_company, make_customer, make_import, make_key, make_order, make_product
 from tests.imports.foreign.files import write_xlsx
 from tests.messaging.conftest import connect_messaging
@@ -143,6 +144,11 @@ async def test_an_order_is_paid_refunded_fulfilled_and_edited_in_parts(
     refused = await agent.post(f"{path}/refunds", data={"token": token, "amount": "999999"})
     assert refused.status_code == 409
     assert 'value="999999"' in refused.text
+    assert "You can refund up to Rp 75,000 , and the refund is Rp 999,999 ." in read_page(refused.text)
+    await agent.post("/language", data={"token": token, "language": "id"})
+    refused = await agent.post(f"{path}/refunds", data={"token": token, "amount": "999999"})
+    assert "Paling banyak Rp 75.000 bisa dikembalikan, bukan Rp 999.999 ." in read_page(refused.text)
+    await agent.post("/language", data={"token": token, "language": "en"})
     wrong = await agent.post(f"{path}/payments", data={"token": token, "amount": "", "method": "cash"})
     assert (wrong.status_code, "Enter an amount" in wrong.text) == (400, True)
     assert wrong.text.count('id="amount-problem"') == 1

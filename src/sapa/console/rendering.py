@@ -138,7 +138,7 @@ def render(
             "name_warning": partial(name_warning, language),
             "version": ASSET_VERSION,
             **context,
-            "error": build_error_page(language, context.get("error")),
+            "error": build_error_page(language, context.get("error"), context.get("error_currency")),
         }
     )
     return Response(page, status, HEADERS, "text/html")
