@@ -2209,7 +2209,8 @@ export const OPERATIONS: Record<string, OperationExample> = {
     {
      "line": 17,
      "field": "email",
-     "message": "must be an e-mail address, such as ayu@example.com"
+     "message": "must be an e-mail address, such as ayu@example.com",
+     "column": "No HP"
     }
    ],
    "meta": {
@@ -2258,7 +2259,8 @@ export const OPERATIONS: Record<string, OperationExample> = {
        "email": "ayu@example.com"
       },
       "field": "",
-      "message": ""
+      "message": "",
+      "column": null
      }
     ],
     "error": null

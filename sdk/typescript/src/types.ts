@@ -3366,6 +3366,8 @@ export interface PreviewRecord {
   field: string;
   /** Why it cannot be imported; empty if it can. */
   message: string;
+  /** The column that the field was mapped from, as the file's header names it. */
+  column: string | null;
 }
 
 /** A line that was not imported, and why. */
@@ -3375,6 +3377,8 @@ export interface Problem {
   /** Empty if the problem concerns the whole line. */
   field: string;
   message: string;
+  /** The column that the field was mapped from, as the file's header names it; null without a mapping. */
+  column: string | null;
 }
 
 /** One page of a list. */

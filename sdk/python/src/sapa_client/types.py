@@ -3291,6 +3291,8 @@ class PreviewRecord(Struct, kw_only=True, frozen=True):
     """The column of the problem, if there is one."""
     message: str
     """Why it cannot be imported; empty if it can."""
+    column: str | None = None
+    """The column that the field was mapped from, as the file's header names it."""
 
 
 class Problem(Struct, kw_only=True, frozen=True):
@@ -3301,6 +3303,8 @@ class Problem(Struct, kw_only=True, frozen=True):
     field: str
     """Empty if the problem concerns the whole line."""
     message: str
+    column: str | None = None
+    """The column that the field was mapped from, as the file's header names it; null without a mapping."""
 
 
 class ProblemPage(Struct, kw_only=True, frozen=True):
