@@ -120,14 +120,9 @@ def name_column(language: str, path: str) -> str:
     return words.get(f"column {'.'.join(steps)}") or words.get(f"column {steps[-1]}") or steps[-1]
 
 
-def name_warning(language: str, code: str) -> str:
-    """What a channel warns of; a word that is not known is written as words."""
-    return read_translations(language).get(f"warning {code}") or code.replace("_", " ").capitalize()
-
-
-def name_pricing(language: str, code: str) -> str:
-    """What a channel calls a kind of message, or why it is charged; a word that is not known is written as words."""
-    return read_translations(language).get(f"pricing {code}") or code.replace("_", " ")
+def name_code(language: str, kind: str, code: str) -> str:
+    """What a channel calls a warning or a price, by its kind. A code that is not known is written as words."""
+    return read_translations(language).get(f"{kind} {code}") or code.replace("_", " ")
 
 
 def show_error(language: str, text: str, currency: str | None = None) -> Markup:
