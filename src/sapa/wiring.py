@@ -12,6 +12,7 @@ from sapa.messaging.channel_events.types import PreferenceReceived
 from sapa.messaging.connections import environment as messaging_environment
 from sapa.messaging.consents import actions as consent_actions
 from sapa.messaging.tickets import TICKETS
+from sapa.messaging.widget import visits as widget_visits
 from sapa.notifications import actions as notification_actions
 from sapa.orders import customer_copies
 from sapa.orders.shipments import SHIPMENTS
@@ -39,7 +40,7 @@ PORTS: list[tuple[Port[Any], Any]] = [
 
 SUBSCRIPTIONS: Subscriptions = {
     CustomerRenamed: [customer_copies.rename_customer],
-    CustomerRemoved: [loyalty_actions.forfeit, consent_actions.purge_customer],
+    CustomerRemoved: [loyalty_actions.forfeit, consent_actions.purge_customer, widget_visits.purge_customer],
     ProductMediaChanged: [picture_actions.follow_product],
     OrderChanged: [loyalty_actions.settle_order],
     OrdersPlaced: [loyalty_actions.settle_orders],

@@ -71,12 +71,14 @@ async def test_a_channel_is_refused_connected_fails_and_is_disconnected(owner: h
     word = re.search(r'id="made-verify_token">([^<]+)<', created.text)
     assert hook is not None
     assert word is not None
+    assert "In the app open Use cases &gt; Customize" in created.text, "where they go"
     shown = (await owner.get(page)).text
     assert "works" in shown
     assert hook[1] not in shown
     assert word[1] not in shown
     peer.answers = [(401, {"error": {"message": "expired", "code": 190}})]
     assert (await owner.post(f"{page}/test", data=form)).status_code == 303
+    assert "The connection does not work" in (await owner.get(page)).text
     failing = (await owner.get("/live/channels")).text
     assert "fails" in failing
     peer.answers = [(200, {"id": "1122"})]
@@ -153,6 +155,9 @@ async def test_the_web_chat_is_connected_with_its_snippet(owner: httpx.AsyncClie
         assert f'value="{text}"' in page
         assert f">{text}</text>" in page, "also in the preview"
     assert "<dt>Asked before the chat</dt>" not in page
+    assert "Create a new key for your pages" in page
+    assert "allback" not in page.partition('id="guide"')[0]
+    assert 'name="unchecked"' not in page
     await owner.post("/live/channels/WIDGET", data={"token": await read_token(owner), **look, "form": "contact"})
     page = (await owner.get("/live/channels/WIDGET")).text
     assert "<dt>Asked before the chat</dt><dd>name, and email or phone</dd>" in page

@@ -25,6 +25,7 @@ from sapa.shipping import carriers
 from sapa.values.provider_refusals import RefusalCategory
 from tests.conftest import Installation
 from tests.console.people import make_person, open_browser, read_token
+from tests.console.seats import read
 from tests.factories import Environments, make_order
 
 DECLARED = (PARTS, ROUTES, HeadersTooLarge)
@@ -207,7 +208,7 @@ async def test_an_indonesian_seller_reads_why_money_and_names_are_refused(
             f"/live/orders/{order['id']}/payments", data=form | {"amount": "60.000", "method": "cash"}
         )
         assert (paid.status_code, '<span lang="en">' in paid.text) == (409, False), paid.text
-        assert "Sisa tagihan 50.000" in paid.text
+        assert "Sisa tagihan Rp 50.000 ," in read(paid.text)
         for _ in range(2):
             label = await owner.post("/live/settings/labels", data=form | {"name": "VIP", "color": "#0f766e"})
         assert (label.status_code, '<span lang="en">' in label.text) == (409, False), label.text

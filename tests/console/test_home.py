@@ -91,6 +91,14 @@ async def test_home_says_what_failed_and_what_is_left_to_set_up(
         assert "Set up your shop" not in read((await owner.get("/live")).text)
 
 
+async def test_the_first_steps_are_those_that_the_reader_can_do(
+    installation: Installation, database: Database, company: Environments
+) -> None:
+    async with open_browser(installation, await make_person(database, company, Role.DEVELOPER)) as developer:
+        steps = (await developer.get("/live")).text.partition("Set up your shop")[2].partition("</section>")[0]
+    assert (steps.count("<li"), "0 of 3" in steps, "Invite your team" in steps) == (3, True, False)
+
+
 @pytest.mark.parametrize(("hours", "is_late"), [(None, True), (1, False), (47, False), (49, True)])
 def test_a_backup_is_late_after_two_rounds(hours: int | None, is_late: bool) -> None:
     age = None if hours is None else hours * 3600.0

@@ -12,11 +12,13 @@ from sapa.db.pool import Database
 from sapa.http import idempotency
 from sapa.http.endpoints import Base
 from sapa.http.responses import HttpResponse
-from tests.conftest import Installation, connect
+from tests.conftest import TLS, Installation, connect
 from tests.console.people import make_person, open_browser, read_token
 from tests.console.seats import Seat, list_shown, read
 from tests.factories import Environments, make_customer, make_key, make_order
 from tests.messaging.send_steps import make_template
+from tests.messaging.shop_site import Browser as Visitor
+from tests.messaging.shop_site import build_chat
 from tests.support.ticket_steps import NUMBER, Desk
 
 OTHER = "+628123456702"
@@ -246,3 +248,24 @@ async def test_a_missing_value_of_a_template_is_named_at_its_field(
     for refused in (starting, sending):
         assert re.findall(r'name="param"[^>]*value="([^"]*)" aria-invalid', refused.text) == ["  "]
         assert 'id="params[1]-problem">Enter' in refused.text
+
+
+async def test_what_a_visitor_says_is_shown_and_filled_in_for_a_new_customer(
+    installation: Installation, database: Database, company: Environments, desk: Desk, seat: Seat
+) -> None:
+    async with httpx.AsyncClient(base_url=installation.address, verify=TLS) as client:
+        visitor = Visitor(client, build_chat(installation, database, company.test))
+        await visitor.join()
+        statement = {"name": "Ayu Lestari", "contact": "0812 3456 7890"}
+        assert (await visitor.call("POST", "statement", statement)).status_code == 204
+        await visitor.send("Halo, kopi Gayo masih ada?")
+    [ticket] = await desk.get("/tickets")
+    page = await seat.open(f"/{ticket['id']}")
+    assert "Says: Ayu Lestari, +62 812-3456-7890 From the form before the chat. Not verified." in read(page)
+    filled = dict(re.findall(r'<input[^>]* name="(\w+)"[^>]* value="([^"]+)"', page))
+    fields = {name: filled.get(name, "") for name in ("firstName", "lastName", "phoneNumber", "email")}
+    assert fields == {"firstName": "Ayu", "lastName": "Lestari", "phoneNumber": "+6281234567890", "email": ""}
+    assert (await desk.look(ticket))["customerId"] is None
+    await seat.post(f"{ticket['id']}/save", **fields)
+    assert (await desk.look(ticket))["customerId"] is not None
+    assert "Says: Ayu Lestari" in read(await seat.open(f"/{ticket['id']}"))

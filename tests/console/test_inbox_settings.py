@@ -77,6 +77,25 @@ async def test_business_hours_and_holidays(owner: httpx.AsyncClient, desk: Desk)
     assert wrong.status_code == 400
 
 
+@pytest.mark.parametrize(
+    ("closes", "problem"),
+    [
+        (["", "17:00"], "enter when it opens and when it closes"),
+        (["07:00", "17:00"], "on Monday, closing must be after 08:00"),
+        (["14:00", "17:00"], "the hours from 13:00 on Monday overlap"),
+    ],
+)
+async def test_what_is_wrong_with_hours_is_shown_at_their_day(
+    owner: httpx.AsyncClient, closes: list[str], problem: str
+) -> None:
+    form = {"token": await read_token(owner), "monday-opens": ["08:00", "13:00"], "monday-closes": closes}
+    refused = await owner.post("/test/settings/hours", data={**form, "tuesday-opens": "", "tuesday-closes": ""})
+    assert refused.status_code == 400
+    monday = refused.text.partition("<legend>Monday</legend>")[2].partition("</fieldset>")[0]
+    assert f'id="monday-problem">{problem}' in monday
+    assert "Check the marked field." in refused.text
+
+
 async def test_ratings_and_automatic_assignment_are_switched(owner: httpx.AsyncClient, desk: Desk) -> None:
     form = {
         "token": await read_token(owner), "reopenWindowHours": "24", "autoResolveHours": "72",

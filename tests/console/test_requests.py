@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sapa.console.error_words import name_pricing
+from sapa.console.error_words import name_code
 from sapa.console.request_pages import build_text, mask
 from sapa.console.translations import read_translations
 from sapa.db.pool import Database
@@ -208,5 +208,5 @@ async def test_a_code_in_a_body_that_is_no_json_is_masked(owner: httpx.AsyncClie
 ])  # fmt: skip
 def test_what_a_channel_says_about_the_price_has_words(language: str, code: str) -> None:
     assert f"pricing {code}" in read_translations(language)
-    assert name_pricing(language, code) == read_translations(language)[f"pricing {code}"]
-    assert name_pricing(language, "group_service") == "group service", "a word that is not known yet"
+    assert name_code(language, "pricing", code) == read_translations(language)[f"pricing {code}"]
+    assert name_code(language, "pricing", "group_service") == "group service", "a word that is not known yet"

@@ -12,7 +12,9 @@ from sapa.db.pool import Database
 from sapa.people.types import Role
 from tests.conftest import Installation, connect
 from tests.console.people import make_person, open_browser, read_token
+from tests.console.seats import read as read_page
 from tests.factories import Environments, make_company, make_customer, make_import, make_key, make_order, make_product
+from tests.http.wire import eventually
 from tests.imports.foreign.files import write_xlsx
 from tests.messaging.conftest import connect_messaging
 from tests.messaging.consents.steps import is_refused, make_promo, write
@@ -143,6 +145,11 @@ async def test_an_order_is_paid_refunded_fulfilled_and_edited_in_parts(
     refused = await agent.post(f"{path}/refunds", data={"token": token, "amount": "999999"})
     assert refused.status_code == 409
     assert 'value="999999"' in refused.text
+    assert "You can refund up to Rp 75,000 , and the refund is Rp 999,999 ." in read_page(refused.text)
+    await agent.post("/language", data={"token": token, "language": "id"})
+    refused = await agent.post(f"{path}/refunds", data={"token": token, "amount": "999999"})
+    assert "Paling banyak Rp 75.000 bisa dikembalikan, bukan Rp 999.999 ." in read_page(refused.text)
+    await agent.post("/language", data={"token": token, "language": "en"})
     wrong = await agent.post(f"{path}/payments", data={"token": token, "amount": "", "method": "cash"})
     assert (wrong.status_code, "Enter an amount" in wrong.text) == (400, True)
     assert wrong.text.count('id="amount-problem"') == 1
@@ -352,6 +359,25 @@ async def test_columns_of_a_spreadsheet_are_mapped_in_a_form(api: httpx.AsyncCli
     page = (await owner.get(again.headers["location"].removeprefix("/console"))).text
     assert "Choose a column" not in page
     assert '<option value="phoneNumber" selected>' in page
+
+
+async def test_a_failed_line_names_the_column_as_the_file_does(owner: httpx.AsyncClient) -> None:
+    token = await read_token(owner)
+    file = ("pelanggan.csv", b"Pelanggan,Nomor Toko\nAyu Lestari,besok\n", "text/csv")
+    sent = await owner.post("/live/imports", data={"token": token, "resource": "customers"}, files={"file": file})
+    path = sent.headers["location"].removeprefix("/console")
+    form = {"token": token, "source": "spreadsheet", "shown_source": "spreadsheet"}
+    form |= {"column": ["Pelanggan", "Nomor Toko"], "field": ["name", "phoneNumber"]}
+    assert "Nomor Toko: " in read_page((await owner.post(path, data=form | {"action": "preview"})).text)
+    started = await owner.post(path, data=form | {"action": "start"})
+    address = started.headers["location"].removeprefix("/console")
+
+    async def find_failed() -> str | None:
+        return (await owner.get(address)).text.partition("What failed")[2] or None
+
+    failed = await eventually(find_failed)
+    assert '<td data-name="Field">Nomor Toko</td>' in failed
+    assert "\r\n2,Nomor Toko," in (await owner.get(f"{address}/errors.csv")).text
 
 
 async def test_a_recognised_export_is_shown_before_it_is_imported(owner: httpx.AsyncClient) -> None:

@@ -180,3 +180,55 @@ async def test_the_bar_of_a_conversation_is_one_line_beside_the_customer(
             assert (spread < 3, hidden, height < 40) == (True, 0, True), (width, spread, hidden, height)
         for part in (".window > span", ".only-wide > span"):
             await expect(bar.locator(part).first).to_be_in_viewport(ratio=1)
+
+
+HEAD = """(head) => {
+    const shown = [...head.children].filter((part) => part.checkVisibility() && part.id !== "ticket-head");
+    const boxes = shown.map((part) => part.getBoundingClientRect());
+    const middles = boxes.map(({ top, height }) => top + height / 2);
+    return [Math.max(...middles) - Math.min(...middles), head.scrollWidth - head.clientWidth];
+}"""
+
+
+@pytest.mark.parametrize("language", ["en", "id"])
+async def test_a_narrow_conversation_has_its_lesser_actions_in_a_menu(
+    browser: Browser, installation: Installation, database: Database, desk: Desk, email: str, language: str
+) -> None:
+    """On phones from 360 px on, beside the queue, and between the queue and the customer."""
+    label = await desk.post("/labels", 201, name="Garansi", color="#864c00")
+    await desk.post("/sla-policies", 201, name="Umum", position=1, firstResponseMinutes=60, resolutionMinutes=1440)
+    ticket = await desk.receive("Masih ada?")
+    changes = {"labelIds": [label["id"]], "priority": "urgent"}
+    assert (await desk.client.put(f"/tickets/{ticket['id']}", json=changes)).status_code == 200
+    async with open_seat(browser, installation, database, desk, email, "Sari Dewi") as page:
+        async with database.transaction() as tx:
+            user = await tx.fetchval("SELECT id FROM users WHERE email = $1", email)
+            await people.set_language(tx, user, language)
+        await page.goto(f"/console/test/inbox/{ticket['id']}")
+        await page.press("body", "m")
+        bar, more, labels = page.locator("#ticket-head"), page.locator(".more"), page.locator("#pop-labels .sheet")
+        await expect(bar.locator("[title^='AI ']")).to_be_attached()
+        for width in (360, 390, 480, 768, 769, 900, 1024, 1281, 1440):
+            await page.set_viewport_size({"width": width, "height": 900})
+            for part in (".due", ".window time", ".flag", ".chip"):
+                await expect(bar.locator(part)).to_be_in_viewport(ratio=0.9)
+            spread, hidden, height = await bar.evaluate(BAR)
+            assert (spread < 3, hidden, height < 48) == (True, 0, True), (width, spread, hidden, height)
+            spread, hidden = await page.locator(".talk-head").evaluate(HEAD)
+            assert (spread < 5, hidden) == (True, 0), (width, spread, hidden)
+            is_narrow = await page.locator("#talk").evaluate("talk => talk.clientWidth < 640") or width <= 768
+            await expect(more).to_be_visible(visible=is_narrow)
+            await page.press("body", "l")
+            await expect(labels.locator("button")).to_be_in_viewport()
+            await page.press("body", "Escape")
+            await page.press("body", "Escape")
+            await expect(labels).to_be_hidden()
+        await page.set_viewport_size({"width": 360, "height": 740})
+        await more.click()
+        await page.click("#pop-snooze summary")
+        await page.locator("#pop-snooze .sheet button").first.click()
+
+        async def is_snoozed() -> bool:
+            return (await desk.look(ticket))["snoozedUntil"] is not None
+
+        await eventually(is_snoozed)

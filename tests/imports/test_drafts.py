@@ -8,6 +8,8 @@ import pytest
 
 from sapa.db.pool import Database
 from sapa.http.bodies import XLSX
+from sapa.imports.mappings.types import ImportMapping
+from sapa.imports.sources.spreadsheet_fields import find_column
 from tests.conftest import Installation, connect
 from tests.factories import Environments, make_key
 from tests.imports.files import list_all
@@ -89,6 +91,42 @@ async def test_a_spreadsheet_is_mapped_and_the_mapping_is_used_again(api: httpx.
     direct = await api.post("/imports", params=params, content=LIST, headers=CSV)
     assert direct.status_code == 201, direct.text
     assert (await wait_until_done(api, direct.json()["data"]["id"]))["unchanged"] == 1
+
+
+async def test_a_problem_names_the_column_as_the_file_does(api: httpx.AsyncClient) -> None:
+    """A cell that cannot be read, and one that the API refuses."""
+    content = (
+        b"Pelanggan,Surel Toko,Nomor WA Toko,Foto Toko\nAyu,ayu@,0812345678,\nBudi,,besok,\nCitra,,0812345679,foto\n"
+    )
+    columns = {"Pelanggan": "name", "Surel Toko": "email", "Nomor WA Toko": "phoneNumber", "Foto Toko": "imageUrl"}
+    draft = await upload_draft(api, content)
+    shown = await preview(api, draft["id"], source="spreadsheet", mapping={"columns": columns})
+    assert [record["column"] for record in shown["records"]] == [None, "Nomor WA Toko", None]
+    await start(api, draft["id"], source="spreadsheet", mapping={"columns": columns})
+    problems = (await api.get(f"/imports/{draft['id']}/errors")).json()["data"]
+    assert [(one["line"], one["column"]) for one in problems] == [
+        (2, "Surel Toko"), (3, "Nomor WA Toko"), (4, "Foto Toko"),
+    ]  # fmt: skip
+    direct = await api.post("/imports", params={"resource": "customers"}, content=b"email\nayu@\n", headers=CSV)
+    await wait_until_done(api, direct.json()["data"]["id"])
+    [own] = (await api.get(f"/imports/{direct.json()['data']['id']}/errors")).json()["data"]
+    assert (own["field"], own["column"]) == ("email", None)
+
+
+@pytest.mark.parametrize(
+    ("path", "column"),
+    [
+        ("shippingAddress.city", "Kota"), ("lineItems.0.price", "Harga"), ("lineItems[1].quantity", "Qty"),
+        ("customer.phoneNumber", "HP"), ("customer.lastName", "Nama"), ("shippingLines.0.price", "Ongkir"),
+        ("hp", "HP"), ("orderId", "Nota"), ("lineItems", None), ("notes", None),
+    ],
+)  # fmt: skip
+def test_the_column_of_a_field_is_found(path: str, column: str | None) -> None:
+    columns = {
+        "Nota": "orderId", "Nama": "name", "HP": "phoneNumber", "Kota": "address.city", "Harga": "line.price",
+        "Qty": "line.quantity", "Ongkir": "shipping", "Catatan": None,
+    }  # fmt: skip
+    assert find_column(ImportMapping(columns=columns), path) == column
 
 
 async def test_a_workbook_is_uploaded_and_imported(api: httpx.AsyncClient) -> None:

@@ -3371,6 +3371,8 @@ export interface PreviewRecord {
   field: string;
   /** Why it cannot be imported; empty if it can. */
   message: string;
+  /** The column that the field was mapped from, as the file's header names it. */
+  column: string | null;
 }
 
 /** A line that was not imported, and why. */
@@ -3380,6 +3382,8 @@ export interface Problem {
   /** Empty if the problem concerns the whole line. */
   field: string;
   message: string;
+  /** The column that the field was mapped from, as the file's header names it; null without a mapping. */
+  column: string | null;
 }
 
 /** One page of a list. */
@@ -5358,6 +5362,10 @@ export interface Ticket {
   clientName: string | null;
   /** The customer's number or id on the channel. */
   clientNumber: string;
+  /** The name that a visitor of the web chat gave before the chat; unverified. */
+  statedName: string | null;
+  /** The email or phone number that the visitor gave; unverified. */
+  statedContact: string | null;
   /** The company's number or id on the channel. */
   connectedNumber: string;
   /** The owner; for a resolved ticket, its last owner. */
@@ -5445,6 +5453,10 @@ export interface TicketDetail {
   clientName: string | null;
   /** The customer's number or id on the channel. */
   clientNumber: string;
+  /** The name that a visitor of the web chat gave before the chat; unverified. */
+  statedName: string | null;
+  /** The email or phone number that the visitor gave; unverified. */
+  statedContact: string | null;
   /** The company's number or id on the channel. */
   connectedNumber: string;
   /** The owner; for a resolved ticket, its last owner. */

@@ -118,10 +118,11 @@ async def connect_channel(page: PageRequest) -> Response:
     return page.show("channel_made.html", channel=channel, made=made, labels=labels)
 
 
-@console.post("/{environment}/channels/{id}/test", roles=DEVELOPERS, shown_by=show_channel, says="Connection tested")
+@console.post("/{environment}/channels/{id}/test", roles=DEVELOPERS, shown_by=show_channel)
 async def test_channel(page: PageRequest) -> Response:
     channel, company = _get_channel(page), await _get_company(page)
     info = await connections.test(page.context, company, channel.source)
+    page.say("The connection works" if info.health == "ok" else "The connection does not work")
     if info.health == "ok":
         with suppress(NotSent, Unclear, BadAccount):
             await channel_status.refresh_source(page.context, company, channel.source)

@@ -26,7 +26,14 @@ async def list_drafts(page: PageRequest) -> Response:
 async def show_draft(page: PageRequest) -> Response:
     draft = (await page.call("GET", f"/draft-orders/{page.request.path_params['id']}"))["data"]
     names = await read_people(page, [draft])
-    return page.show("draft_order.html", draft=draft, most_lines=MOST_LINES, given=page.form_value, names=names)
+    return page.show(
+        "draft_order.html",
+        draft=draft,
+        error_currency=draft["currency"],
+        most_lines=MOST_LINES,
+        given=page.form_value,
+        names=names,
+    )
 
 
 @console.post("/{environment}/draft-orders/{id}", roles=EVERYBODY, shown_by=show_draft, says="Draft saved")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from functools import cache, lru_cache
 from string import Formatter
 
@@ -28,6 +29,8 @@ QUOTED = ("reason", "advice")
 """Names in messages for what a carrier, a channel or a library said in English."""
 WORDS = ("carrier", "channel", "day", "kind", "label", "method", "name", "resource", "source", "status", "wanted")
 """Names for what has words of its own."""
+AMOUNTS = ("amount", "cost", "outstanding", "refundable", "removed")
+"""Names for money."""
 NUMBERS = ("cell", "id", "number", "reference")
 """Names for numbers that nobody counts."""
 LONGEST_MESSAGE = 500
@@ -67,23 +70,26 @@ class ErrorPage(Struct):
         return [problem for problem in self.details if problem.field not in self.shown]
 
 
-def build_error_page(language: str, error: ApiError | None) -> ErrorPage | None:
+def build_error_page(language: str, error: ApiError | None, currency: str | None = None) -> ErrorPage | None:
+    """The currency is that of the amounts in the messages, if the page has one."""
     if error is None:
         return None
     details = [
-        FieldProblem(one.field, show_problem(language, one.field, one.message), name_field(language, one.field))
+        FieldProblem(
+            one.field, show_problem(language, one.field, one.message, currency), name_field(language, one.field)
+        )
         for one in error.details or []
     ]
-    return ErrorPage(error.status, _say(language, error, details), details)
+    return ErrorPage(error.status, _say(language, error, details, currency), details)
 
 
-def _say(language: str, error: ApiError, details: list[FieldProblem]) -> Markup:
+def _say(language: str, error: ApiError, details: list[FieldProblem], currency: str | None) -> Markup:
     """By what the message says, if it is about this one request, else by the error's class or code."""
     say = build_translator(language)
     if isinstance(error, Invalid) and details:
         return escape(say("Check the marked fields.") if len(details) > 1 else say("Check the marked field."))
     is_specific = error.message != error.summary()
-    if is_specific and (translated := translate_message(language, error.message)) is not None:
+    if is_specific and (translated := translate_message(language, error.message, currency)) is not None:
         return translated
     words = read_error_words(language)
     general = words.get(f"error {type(error).__name__}") or words.get(f"error {error.code}")
@@ -93,11 +99,11 @@ def _say(language: str, error: ApiError, details: list[FieldProblem]) -> Markup:
     return shown + Markup(" ") + show_error(language, error.message) if is_specific else shown
 
 
-def show_problem(language: str, name: str, message: str) -> Markup:
+def show_problem(language: str, name: str, message: str, currency: str | None) -> Markup:
     """An empty field asks for its input."""
     if message in EMPTY:
         return escape(build_translator(language)("Enter {field}", field=name_field(language, name)))
-    return show_error(language, message)
+    return show_error(language, message, currency)
 
 
 def name_field(language: str, name: str) -> str:
@@ -114,19 +120,14 @@ def name_column(language: str, path: str) -> str:
     return words.get(f"column {'.'.join(steps)}") or words.get(f"column {steps[-1]}") or steps[-1]
 
 
-def name_warning(language: str, code: str) -> str:
-    """What a channel warns of; a word that is not known is written as words."""
-    return read_translations(language).get(f"warning {code}") or code.replace("_", " ").capitalize()
+def name_code(language: str, kind: str, code: str) -> str:
+    """What a channel calls a warning or a price, by its kind. A code that is not known is written as words."""
+    return read_translations(language).get(f"{kind} {code}") or code.replace("_", " ")
 
 
-def name_pricing(language: str, code: str) -> str:
-    """What a channel calls a kind of message, or why it is charged; a word that is not known is written as words."""
-    return read_translations(language).get(f"pricing {code}") or code.replace("_", " ")
-
-
-def show_error(language: str, text: str) -> Markup:
+def show_error(language: str, text: str, currency: str | None = None) -> Markup:
     """An untranslated error is shown in English and marked as such."""
-    translated = translate_message(language, text)
+    translated = translate_message(language, text, currency)
     if translated is None:
         return escape(text) if language == "en" else _mark_english(text)
     return translated
@@ -142,13 +143,14 @@ def show_cause(language: str, kind: str, text: str, *, is_own: bool = False) -> 
 
 
 @lru_cache(maxsize=1_000)
-def translate_message(language: str, text: str) -> Markup | None:
+def translate_message(language: str, text: str, currency: str | None = None) -> Markup | None:
     """A message of the API in the reader's words; None if there are none. In English it may be good as it is."""
     if (translated := translate_error(language, text)) is not None:
         return escape(translated)
     for pattern, words in _list_patterns(language) if len(text) <= LONGEST_MESSAGE else ():
         if (found := pattern.fullmatch(text)) is not None:
-            return Markup(escape(words)).format(**_show_values(language, found.groupdict()))  # noqa: S704 - escaped
+            values = _show_values(language, found.groupdict(), currency)
+            return Markup(escape(words)).format(**values)  # noqa: S704 - escaped
     if language == "en" and translate_message("id", text) is not None:
         return escape(text)
     return None
@@ -170,12 +172,12 @@ def _build_pattern(text: str) -> re.Pattern[str]:
     return re.compile("".join(parts), re.DOTALL)
 
 
-def _show_values(language: str, values: Mapping[str, str]) -> dict[str, str]:
-    """Numbers as the reader writes them, states in words, and what others said as they said it."""
-    return {name: _show_value(language, name, value) for name, value in values.items()}
+def _show_values(language: str, values: Mapping[str, str], currency: str | None) -> dict[str, str]:
+    """Numbers and money as the reader writes them, states in words, and what others said as they said it."""
+    return {name: _show_value(language, name, value, currency) for name, value in values.items()}
 
 
-def _show_value(language: str, name: str, value: str) -> str:
+def _show_value(language: str, name: str, value: str, currency: str | None) -> str:
     if name in QUOTED and language != "en":
         return _mark_english(value)
     if name == "failure":
@@ -184,6 +186,8 @@ def _show_value(language: str, name: str, value: str) -> str:
         return f" {build_translator(language)('or')} ".join(name_field(language, one) for one in value.split(" or "))
     if value[:1] == value[-1:] == "'":
         return value[1:-1]
+    if currency and name in AMOUNTS and _NUMBER.fullmatch(value):
+        return Formats(language).money(Decimal(value), currency)
     if _NUMBER.fullmatch(value) and name not in NUMBERS:
         return Formats(language).number(value)
     return read_translations(language).get(value, value) if name in WORDS else value

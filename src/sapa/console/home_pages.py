@@ -200,8 +200,9 @@ async def _list_steps(page: PageRequest) -> list[SetupStep]:
         SetupStep("Import your products", "/imports", bool(await _count(page, "/products"))),
         SetupStep("Connect a channel", "/channels", any(one.status == "connected" for one in channels)),
         SetupStep("Add a store location", "/stores/new", bool(await _count(page, "/shipping/store-locations"))),
-        SetupStep("Invite your team", "/people", len(members) > 1),
     ]
+    if page.session.role == Role.OWNER:
+        steps.append(SetupStep("Invite your team", "/people", len(members) > 1))
     return [] if all(step.is_done for step in steps) else steps
 
 

@@ -194,6 +194,8 @@ async def download_errors(page: PageRequest) -> Response:
 
 def _build_lines(problems: list[dict[str, Any]]) -> bytes:
     text = StringIO()
-    rows = ([one["line"], escape_formula(one["field"] or ""), escape_formula(one["message"])] for one in problems)
+    rows = (
+        [one["line"], escape_formula(one["column"] or one["field"]), escape_formula(one["message"])] for one in problems
+    )
     csv.writer(text).writerows(rows)
     return text.getvalue().encode()

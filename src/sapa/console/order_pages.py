@@ -73,6 +73,7 @@ async def show_order(page: PageRequest) -> Response:
     return page.show(
         "order.html",
         order=order,
+        error_currency=order["currency"],
         moves=list_moves(order),
         methods=METHODS,
         shipments=shipments["data"],

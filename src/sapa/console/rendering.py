@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 from starlette.responses import Response
 
 from sapa.console.badges import build_badge
-from sapa.console.error_words import build_error_page, name_column, name_pricing, name_warning, show_cause, show_error
+from sapa.console.error_words import build_error_page, name_code, name_column, show_cause, show_error
 from sapa.console.formats import Formats
 from sapa.console.json_text import build_curl, colour_json, indent_json
 from sapa.console.menu import MENU, MenuCount, name_section
@@ -133,12 +133,11 @@ def render(
             "badge": partial(build_badge, language),
             "show_reason": partial(show_error, language),
             "show_cause": partial(show_cause, language),
+            "name_code": partial(name_code, language),
             "name_column": partial(name_column, language),
-            "name_pricing": partial(name_pricing, language),
-            "name_warning": partial(name_warning, language),
             "version": ASSET_VERSION,
             **context,
-            "error": build_error_page(language, context.get("error")),
+            "error": build_error_page(language, context.get("error"), context.get("error_currency")),
         }
     )
     return Response(page, status, HEADERS, "text/html")

@@ -3,6 +3,7 @@
 Each list is one page: its entries to change or delete, and a form for another one.
 """
 
+import re
 from datetime import date
 from typing import Any, Literal
 
@@ -15,12 +16,13 @@ from sapa.console.roles import DEVELOPERS
 from sapa.console.routes import Handler, console, go_to
 from sapa.console.translations import translate
 from sapa.http.endpoints import Base
-from sapa.http.errors import Invalid
+from sapa.http.errors import FieldError, Invalid
 from sapa.messaging.channels.registry import CHANNEL_NAMES
 from sapa.messaging.connections import actions as connections
 from sapa.support.business_hours.types import DAYS
 
 EMPTY_HOLIDAYS = 3
+_OF_DAY = re.compile(r"weekly\[(\d+)\]").match
 HOURS_A_DAY = 2
 
 Json = dict[str, Any]
@@ -269,13 +271,25 @@ async def change_hours(page: PageRequest) -> Response:
             date.fromisoformat(holiday["date"])
         except ValueError:
             raise Invalid.field("holiday", "must be a date, such as 2026-12-25") from None
-    body = {
-        "timeZone": page.form_value("timeZone") or None,
-        "weekly": [hours for day in DAYS for hours in _read_day(page, day)],
-        "holidays": holidays,
-    }
-    await page.call("PUT", "/business-hours", body=body, base=Base.MESSAGING, noted=("settings.changed", "hours"))
+    weekly = [hours for day in DAYS for hours in _read_day(page, day)]
+    for hours in weekly:
+        if not hours["opens"] or not hours["closes"]:
+            raise Invalid.field(hours["day"], "needs both times, opens and closes")
+    body = {"timeZone": page.form_value("timeZone") or None, "weekly": weekly, "holidays": holidays}
+    try:
+        await page.call("PUT", "/business-hours", body=body, base=Base.MESSAGING, noted=("settings.changed", "hours"))
+    except Invalid as error:
+        raise _name_days(error, weekly) from None
     return go_to(page.path("/settings/hours"))
+
+
+def _name_days(error: Invalid, weekly: list[Json]) -> Invalid:
+    """What is wrong with hours is shown at their day."""
+    details = [
+        FieldError(weekly[int(found[1])]["day"], one.message) if (found := _OF_DAY(one.field)) else one
+        for one in error.details or []
+    ]
+    return Invalid(error.message, details=details)
 
 
 def _read_day(page: PageRequest, day: str) -> list[Json]:

@@ -433,7 +433,7 @@ async def _read_person(page: PageRequest, ticket: Json) -> Json:
     found = (await page.call("GET", "/customers", {"search": find, "limit": "8"}))["data"] if find else []
     contact = {name: page.form_value(name) for name in CONTACT}
     if "firstName" not in page.form:
-        contact["firstName"], _, contact["lastName"] = (ticket["clientName"] or "").partition(" ")
+        contact |= _read_contact(ticket)
     empty |= {"find": find, "found": found, "contact": contact, "existing": name_existing(page)}
     empty["server"] = page.context.settings.server.address
     if id is None:
@@ -455,6 +455,18 @@ async def _read_person(page: PageRequest, ticket: Json) -> Json:
         "wallet": wallet["data"],
         "parcels": (await page.call("GET", "/shipping/shipments", newest))["data"] if newest else [],
         "earlier": [one for one in tickets["data"] if one["id"] != ticket["id"]],
+    }
+
+
+def _read_contact(ticket: Json) -> Json:
+    """A customer as the channel and the visitor say."""
+    first_name, _, last_name = (ticket["clientName"] or ticket["statedName"] or "").partition(" ")
+    stated = ticket["statedContact"] or ""
+    return {
+        "firstName": first_name,
+        "lastName": last_name,
+        "email": stated if "@" in stated else "",
+        "phoneNumber": "" if "@" in stated else stated,
     }
 
 

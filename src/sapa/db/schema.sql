@@ -1445,6 +1445,9 @@ CREATE TABLE widget_visitors (
     seen_at      timestamptz(3) NOT NULL DEFAULT now(),
     -- When they last typed something that they have not sent, in real time.
     typing_at    timestamptz(3),
+    -- What they answered to the form before the chat. Nobody has verified it.
+    stated_name     text,
+    stated_contact  text,
     CONSTRAINT widget_visitors_pkey PRIMARY KEY (company_id, id)
 ) WITH (fillfactor = 80);
 

@@ -29,6 +29,8 @@ class DemoConversation(Struct, frozen=True):
     """The number of a demo customer, who writes from their phone or mailbox. Others have a name and an id."""
     name: str | None = None
     id: str = ""
+    stated_contact: str | None = None
+    """What a visitor of the web chat answered to the form before the chat."""
     subject: str | None = None
     label: str | None = None
     priority: Priority | None = None
@@ -90,6 +92,7 @@ WAITING = (
         [DemoLine(12, "customer", "Halo, gratis ongkir ke Makassar minimal belanja berapa?")],
         name="Fajar Nugroho",
         id="sim_fajar",
+        stated_contact="fajar.nugroho@example.com",
     ),
     DemoConversation(
         Source.MSGAPP_CLOUD,

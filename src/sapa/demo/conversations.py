@@ -19,6 +19,7 @@ from sapa.messaging.inbound import actions as inbound
 from sapa.messaging.messages import actions as messages
 from sapa.messaging.messages.types import MESSAGE_ID, NewMessage
 from sapa.messaging.tickets import TICKETS, OutboundMessage
+from sapa.messaging.widget import visits
 from sapa.sandbox.channels.accounts import build_connection_id, build_public
 from sapa.support import changes, tickets
 from sapa.support.agents import actions as agents
@@ -71,6 +72,8 @@ async def _begin(
         person = people[story.customer - 1]
         identity = Identity(kind.name, str(person.email if kind.name == "email" else person.phone_number))
     contact = await contacts.find_or_create(tx, company, [identity], story.name)
+    if story.name and story.stated_contact:
+        await visits.add_simulated(tx, company.id, story.id, story.name, story.stated_contact)
     public = build_public(company.id, story.source, channel.fields)
     own_name = next((public[field] for field in channel.own_fields if field in public), story.source.lower())
     return Recording(story, company, build_connection_id(company.id, story.source), own_name, contact, identity, now)

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from sapa.http.bodies import XLSX, Upload
 from sapa.http.endpoints import Base, Call, Routes, ToolTraits
@@ -19,6 +20,7 @@ from sapa.imports.mappings import actions as mappings
 from sapa.imports.mappings.types import ImportMapping
 from sapa.imports.readings import ReadingOptions
 from sapa.imports.scopes import ANY_READ, ANY_WRITE, list_readable, require_key_scope, require_scope
+from sapa.imports.sources.spreadsheet_fields import find_column
 from sapa.imports.types import Format, Import, ImportId, ImportStarted, Problem, Resource, SourceName
 
 routes = Routes(
@@ -159,6 +161,8 @@ async def list_import_errors(call: Call, id: ImportId, query: PageQuery) -> Page
     """List the failed lines of an import, in the order of the file."""
     found = await _get(call, id)
     problems = await queries.list_problems(call.db, call.company.id, id, query.limit, query.offset)
+    if problems and (mapping := await queries.find_mapping(call.db, call.company.id, id)):
+        problems = [replace(problem, column=find_column(mapping, problem.field)) for problem in problems]
     return build_page(problems, query.page, query.limit, found.failed)
 
 

@@ -21,7 +21,7 @@ from sapa.imports.sources.interface import (
     Records,
 )
 from sapa.imports.sources.registry import LABELS, find_profile, recognise
-from sapa.imports.sources.spreadsheet_fields import check_mapping, propose_mapping
+from sapa.imports.sources.spreadsheet_fields import check_mapping, find_column, propose_mapping
 from sapa.imports.tables.files import (
     HeaderRow,
     TableRecords,
@@ -71,6 +71,10 @@ class PreviewRecord(Struct, frozen=True, rename="camel"):
     ]
     field: Annotated[str, Meta(examples=[""], description="The column of the problem, if there is one.")]
     message: Annotated[str, Meta(examples=[""], description="Why it cannot be imported; empty if it can.")]
+    column: Annotated[
+        str | None,
+        Meta(examples=[None], description="The column that the field was mapped from, as the file's header names it."),
+    ] = None
 
 
 class ImportPreview(Struct, frozen=True, rename="camel"):
@@ -185,14 +189,15 @@ def preview(path: Path, reading: FileReading) -> ImportPreview:
         ],
         unread=_list_unread(file, reading),
         mapping=file.mapping,
-        records=[_build_preview(one) for one in records],
+        records=[_build_preview(one, file.mapping) for one in records],
         error=error,
     )
 
 
-def _build_preview(one: ConvertedRecord) -> PreviewRecord:
+def _build_preview(one: ConvertedRecord, mapping: ImportMapping | None) -> PreviewRecord:
     record = None if one.problem else msgspec.json.decode(one.row)
-    return PreviewRecord(one.line, record, one.field, one.message)
+    column = find_column(mapping, one.field) if mapping and one.field else None
+    return PreviewRecord(one.line, record, one.field, one.message, column)
 
 
 def _list_samples(rows: list[TableRow], position: int) -> list[str]:

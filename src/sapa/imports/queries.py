@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
+import msgspec
 from msgspec import Struct
 
 from sapa.db.due import WORKER, build_next_real_due
@@ -11,6 +12,7 @@ from sapa.db.pool import Connection, Tx, announce_due
 from sapa.db.sql import sql
 from sapa.db.wakeups import DueQueue
 from sapa.http.errors import NotFound
+from sapa.imports.mappings.types import ImportMapping
 from sapa.imports.types import Import, ImportJob, NewImport, Problem
 
 HOLD_SECONDS = 15.0
@@ -182,7 +184,7 @@ INSERT_PROBLEMS = sql(
 
 LIST_PROBLEMS = sql(
     """
-    SELECT line, field, message FROM import_errors
+    SELECT line, field, message, NULL::text AS column FROM import_errors
      WHERE company_id = $1 AND import_id = $2 AND line > $3
      ORDER BY line LIMIT $4""",
     row=Problem,
@@ -190,11 +192,20 @@ LIST_PROBLEMS = sql(
 
 PAGE_PROBLEMS = sql(
     """
-    SELECT line, field, message FROM import_errors
+    SELECT line, field, message, NULL::text AS column FROM import_errors
      WHERE company_id = $1 AND import_id = $2
      ORDER BY line LIMIT $3 OFFSET $4""",
     row=Problem,
 )
+
+
+FIND_READING = sql("SELECT coalesce(reading, '{}') FROM imports WHERE company_id = $1 AND id = $2")
+
+
+class StoredReading(Struct, frozen=True):
+    """What an import stores of how its file is read."""
+
+    mapping: ImportMapping | None = None
 
 
 class WaitingUpload(Struct, frozen=True):
@@ -351,6 +362,11 @@ async def list_imports(
 
 async def list_problems(db: Connection, company_id: int, id: str, limit: int, offset: int) -> list[Problem]:
     return await PAGE_PROBLEMS.all(db, company_id, id, limit, offset)
+
+
+async def find_mapping(db: Connection, company_id: int, id: str) -> ImportMapping | None:
+    """None for a file whose columns nobody mapped."""
+    return msgspec.json.decode(await FIND_READING.value(db, company_id, id), type=StoredReading).mapping
 
 
 async def list_problems_after(db: Connection, company_id: int, id: str, line: int, most: int) -> list[Problem]:

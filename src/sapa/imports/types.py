@@ -71,6 +71,14 @@ class Problem(Struct, frozen=True):
     line: Annotated[int, Meta(examples=[17], description="The record's first line in the file, from 1.")]
     field: Annotated[str, Meta(examples=["email"], description="Empty if the problem concerns the whole line.")]
     message: Annotated[str, Meta(examples=["must be an e-mail address, such as ayu@example.com"])]
+    column: Annotated[
+        str | None,
+        Meta(
+            examples=["No HP"],
+            description="The column that the field was mapped from, as the file's header names it; null without a"
+            " mapping.",
+        ),
+    ] = None
 
 
 class ImportJob(Struct, frozen=True):

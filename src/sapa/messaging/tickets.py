@@ -99,6 +99,9 @@ class Tickets(Protocol):
     async def is_handled(self, db: Connection, company: Company, connection_id: str, contact_id: str) -> bool:
         """Whether an agent is handling the chat."""
 
+    async def find_opening(self, db: Connection, company: Company, now: datetime) -> datetime | None:
+        """When somebody is there to answer again, by the business hours; None if somebody is now."""
+
     async def check_agent(self, db: Connection, company: Company, agent_id: int) -> None:
         """Raises unless the agent may write."""
 

@@ -15,6 +15,7 @@ from sapa.http.errors import translate
 from sapa.messaging.tickets import InboundMessage, OutboundMessage, TakenOver, TicketLink, TicketOpening
 from sapa.support import queries
 from sapa.support.agents import actions as agents
+from sapa.support.business_hours import actions as business_hours
 from sapa.support.ratings import actions as ratings
 from sapa.support.response_times import Actor, AgentMessage
 from sapa.support.rows import LockedTicket
@@ -147,6 +148,11 @@ async def _merge_contacts(tx: Tx, company: Company, contact_id: str, others: Seq
 async def is_handled(db: Connection, company: Company, connection_id: str, contact_id: str) -> bool:
     """Whether an agent is handling the chat."""
     return await queries.find_active(db, company.id, connection_id, contact_id, only_assigned=True) is not None
+
+
+async def find_opening(db: Connection, company: Company, now: datetime) -> datetime | None:
+    """When somebody is there to answer again, by the business hours; None if somebody is now."""
+    return await business_hours.find_opening(db, company, now)
 
 
 async def check_agent(db: Connection, company: Company, agent_id: int) -> None:

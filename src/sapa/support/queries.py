@@ -20,7 +20,15 @@ from sapa.support.types import (
 from sapa.values.json import encode
 
 _NAME = "(SELECT c.name FROM contacts c WHERE c.company_id = $1 AND c.id = r.contact_id)"
-_EXPRESSIONS = {"client_name": _NAME, "sequence": "number"}
+# The web chat's id of a visitor is the ticket's client number.
+_STATED = """(SELECT v.{} FROM widget_visitors v
+     WHERE r.source = 'WIDGET' AND v.company_id = $1 AND v.id = r.client_number)"""
+_EXPRESSIONS = {
+    "client_name": _NAME,
+    "stated_name": _STATED.format("stated_name"),
+    "stated_contact": _STATED.format("stated_contact"),
+    "sequence": "number",
+}
 _TICKET_COLUMNS = ", ".join(
     f"{_EXPRESSIONS[name]} AS {name}" if name in _EXPRESSIONS else name for name in Ticket.__struct_fields__
 )

@@ -146,6 +146,14 @@ class Ticket(Struct, frozen=True, rename="camel"):
     client_number: Annotated[
         str, Meta(examples=["+628123456789"], description="The customer's number or id on the channel.")
     ]
+    stated_name: Annotated[
+        str | None,
+        Meta(examples=[None], description="The name that a visitor of the web chat gave before the chat; unverified."),
+    ]
+    stated_contact: Annotated[
+        str | None,
+        Meta(examples=[None], description="The email or phone number that the visitor gave; unverified."),
+    ]
     connected_number: Annotated[
         str, Meta(examples=["+622150001234"], description="The company's number or id on the channel.")
     ]

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import httpx
 import msgspec
@@ -10,6 +12,7 @@ import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
 from sapa.db.pool import Database
+from sapa.support.business_hours.types import DAYS
 from tests.browsers import new_context, new_page
 from tests.conftest import Installation
 from tests.factories import Environments
@@ -340,4 +343,34 @@ async def test_on_a_phone_it_fills_the_screen(browser: Browser, site: str) -> No
     box = await dialog.bounding_box()
     assert box == {"x": 0, "y": 0, "width": 360, "height": 640}
     assert await opened.evaluate("document.documentElement.scrollWidth") <= 360
+    await opened.close()
+
+
+@pytest.mark.parametrize(
+    ("lang", "opens"),
+    [("id", r"Sedang tutup\. Buka lagi \w{{3}}, {day} \w{{3}}, 11\.00\."),
+     ("en", r"Closed now\. Open again \w{{3}}, \w{{3}} {day}, 11:00\sAM\.")],
+)  # fmt: skip
+async def test_a_closed_company_says_when_it_opens_by_the_visitors_clock(
+    browser: Browser, site: str, sandbox: httpx.AsyncClient, lang: str, opens: str
+) -> None:
+    """Open every day at nine in Jakarta, which is eleven in Tokyo, but not on these holidays."""
+    today = datetime.now(ZoneInfo("Asia/Jakarta")).date()
+    hours = {
+        "timeZone": "Asia/Jakarta",
+        "weekly": [{"day": day, "opens": "09:00", "closes": "17:00"} for day in DAYS],
+        "holidays": [{"date": str(today + timedelta(days=days))} for days in (-1, 0, 1)],
+    }
+    assert (await sandbox.put("/business-hours", json=hours)).status_code == 200
+    opened = await new_page(browser, timezone_id="Asia/Tokyo")
+    await opened.goto(f"{site}?lang={lang}")
+    await launcher(opened).click()
+    shown = re.compile(opens.format(day=(today + timedelta(days=2)).day))
+    await expect(opened.get_by_role("dialog").get_by_text(shown)).to_be_visible()
+    always = {"timeZone": "Asia/Jakarta", "weekly": [], "holidays": []}
+    assert (await sandbox.put("/business-hours", json=always)).status_code == 200
+    await opened.goto(f"{site}?lang={lang}")
+    await launcher(opened).click()
+    await expect(opened.get_by_role("dialog").get_by_role("textbox")).to_be_visible()
+    await expect(opened.locator(".hours")).to_be_hidden()
     await opened.close()

@@ -3296,6 +3296,8 @@ class PreviewRecord(Struct, kw_only=True, frozen=True):
     """The column of the problem, if there is one."""
     message: str
     """Why it cannot be imported; empty if it can."""
+    column: str | None = None
+    """The column that the field was mapped from, as the file's header names it."""
 
 
 class Problem(Struct, kw_only=True, frozen=True):
@@ -3306,6 +3308,8 @@ class Problem(Struct, kw_only=True, frozen=True):
     field: str
     """Empty if the problem concerns the whole line."""
     message: str
+    column: str | None = None
+    """The column that the field was mapped from, as the file's header names it; null without a mapping."""
 
 
 class ProblemPage(Struct, kw_only=True, frozen=True):
@@ -5485,6 +5489,10 @@ class Ticket(Struct, kw_only=True, frozen=True, rename="camel"):
     """The customer's name on the channel."""
     client_number: str
     """The customer's number or id on the channel."""
+    stated_name: str | None = None
+    """The name that a visitor of the web chat gave before the chat; unverified."""
+    stated_contact: str | None = None
+    """The email or phone number that the visitor gave; unverified."""
     connected_number: str
     """The company's number or id on the channel."""
     agent_id: int | None = None
@@ -5581,6 +5589,10 @@ class TicketDetail(Struct, kw_only=True, frozen=True, rename="camel"):
     """The customer's name on the channel."""
     client_number: str
     """The customer's number or id on the channel."""
+    stated_name: str | None = None
+    """The name that a visitor of the web chat gave before the chat; unverified."""
+    stated_contact: str | None = None
+    """The email or phone number that the visitor gave; unverified."""
     connected_number: str
     """The company's number or id on the channel."""
     agent_id: int | None = None

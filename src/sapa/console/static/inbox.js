@@ -338,6 +338,8 @@
   const openPop = (id) => {
     const pop = document.getElementById(id);
     if (!pop) return;
+    const menu = pop.closest("[popover]");
+    if (menu?.previousElementSibling.offsetParent && !menu.matches(":popover-open")) menu.showPopover();
     pop.open = true;
     pop.querySelector(".sheet button, .sheet input:not([type=hidden]), .sheet select")?.focus();
   };

@@ -126,6 +126,33 @@ REQUIRED: dict[Resource, list[tuple[str, ...]]] = {
 """Of each group one field must be mapped. An order without an id would be imported again by a second run."""
 
 
+_PARENTS = {
+    "addresses": "address.",
+    "shippingAddress": "address.",
+    "lineItems": "line.",
+    "variants": "",
+    "customer": "",
+}
+_READ_FROM = {
+    "firstName": "name", "lastName": "name", "subscriptionStatus": "subscribes", "title": "variant",
+    "name": "line.title", "shippingLines": "shipping", "discounts": "discount", "fees": "fee", "taxes": "tax",
+    "method": "paymentMethod",
+}  # fmt: skip
+"""Fields of the API that are read from a field of another name."""
+
+
+def find_column(mapping: ImportMapping, path: str) -> str | None:
+    """The column of the file that a field of the API was read from; `path` may be the column itself."""
+    columns = {normalise_header(name): name for name in mapping.columns}
+    if normalise_header(path) in columns:
+        return columns[normalise_header(path)]
+    parent, _, last = re.sub(r"\[\d+\]|\.\d+", "", path).rpartition(".")
+    first = (parent or last).partition(".")[0]
+    names = [_PARENTS.get(parent, f"{parent}.") + last if parent else last, _READ_FROM.get(last), _READ_FROM.get(first)]
+    by_field = {field: name for name, field in reversed(mapping.columns.items()) if field}
+    return next((by_field[name] for name in names if name in by_field), None)
+
+
 def simplify_header(header: str) -> str:
     """`No. HP` and `no_hp` are the same."""
     return " ".join(re.sub(r"[._:*#()\-]+", " ", normalise_header(header)).split())

@@ -86,7 +86,7 @@ async def receive(tx: Tx, context: AppContext, visit: WidgetVisit, message: Visi
     inbound = calls.build_inbound(
         widget_messages.build_message_id(visitor.id, stored.number), visitor.id, now, text, choice,
         None if chosen is None else widget_messages.build_message_id(visitor.id, chosen.number),
-        name=visit.visitor.name, email=visit.visitor.email, media=media,
+        name=visit.visitor.name or visit.visitor.stated_name, email=visit.visitor.email, media=media,
     )  # fmt: skip
     await receive_item(tx, CallbackContext(context, company, visit.connected, now), inbound, message_id)
     return stored

@@ -8,7 +8,7 @@ from sapa.http.allow_list import parse_address
 from sapa.messaging.channels.widget.types import TooFast
 from sapa.messaging.widget import queries as widget
 
-LimitedAction = Literal["session", "message", "ack", "stream", "read", "typing"]
+LimitedAction = Literal["session", "message", "ack", "stream", "read", "typing", "statement"]
 
 MAX_PER_VISITOR: dict[LimitedAction, int] = {
     "session": 30,
@@ -17,6 +17,7 @@ MAX_PER_VISITOR: dict[LimitedAction, int] = {
     "stream": 60,
     "read": 120,
     "typing": 30,
+    "statement": 30,
 }
 MAX_PER_ADDRESS: dict[LimitedAction, int] = {"session": 120, "message": 600}
 """Higher than for a visitor: many people may share an address."""

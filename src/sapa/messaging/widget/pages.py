@@ -3,6 +3,7 @@ and the session's token identify the caller; cookies are not used."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from functools import cache, partial
 from hashlib import sha256
 from importlib.resources import files
@@ -32,6 +33,7 @@ from sapa.http.incoming import IncomingBody
 from sapa.http.uploads import FileStream, build_too_large
 from sapa.messaging.channels.widget.types import PREFIX, UnknownSession, WidgetMessage
 from sapa.messaging.connections.accounts import ConnectedChannel
+from sapa.messaging.tickets import TICKETS
 from sapa.messaging.widget import inbound, limits, uploads, visits
 from sapa.messaging.widget import queries as widget
 from sapa.messaging.widget.presentation import present
@@ -73,14 +75,16 @@ class WidgetSession(Struct, frozen=True, rename="camel"):
 
     visitor_id: str
     is_identified: bool
+    has_stated: bool
+    """Whether they have answered the form before the chat."""
     token: str | None
     title: str | None
     last_number: int
     messages: list[WidgetMessage]
 
 
-class WidgetLook(Struct, frozen=True):
-    """How the company wants its chat to look, and what it asks first."""
+class WidgetLook(Struct, frozen=True, kw_only=True, rename="camel"):
+    """How the company wants its chat to look, what it asks first, and when it answers."""
 
     title: str | None
     color: str | None
@@ -88,6 +92,11 @@ class WidgetLook(Struct, frozen=True):
     hours: str | None
     agent: str | None
     form: str | None
+    opens_at: datetime | None
+    """When somebody is there again; null while somebody is."""
+
+
+_LOOK = ("title", "color", "greeting", "hours", "agent", "form")
 
 
 class Chat:
@@ -101,8 +110,11 @@ class Chat:
 
     async def get_look(self, request: Request) -> Response:
         """For every page with the chat, before anybody opens it."""
-        account = (await self._get_chat(request)).connection.account
-        return _json(WidgetLook(*(account.get(name) or None for name in WidgetLook.__struct_fields__)))
+        connection = (await self._get_chat(request)).connection
+        async with self._database.connection() as db:
+            opens_at = await TICKETS.installed.find_opening(db, connection.company, datetime.now(UTC))
+        account = {name: connection.account.get(name) or None for name in _LOOK}
+        return _json(WidgetLook(**account, opens_at=opens_at))
 
     async def open_session(self, request: Request) -> Response:
         """Creates or resumes a session; with a visitor, signs them in."""
@@ -119,12 +131,21 @@ class Chat:
         title = connection.account.get("title")
         identified = visitor.external_id is not None
         shown = [present(self._context, connection.company.id, message) for message in latest]
-        return _json(WidgetSession(visitor.id, identified, session.token, title, visitor.last_number, shown))
+        stated = visitor.stated_name is not None
+        return _json(WidgetSession(visitor.id, identified, stated, session.token, title, visitor.last_number, shown))
 
     async def end_session(self, request: Request) -> Response:
         visit = await self._authenticate(request)
         async with self._database.connection() as db:
             await visits.end_session(db, visit)
+        return Response(status_code=204, headers=CORS)
+
+    async def post_statement(self, request: Request) -> Response:
+        """The answers to the form before the chat."""
+        visit = await self._authenticate(request)
+        await limits.check_visitor(self._database, visit.company.id, visit.visitor.id, "statement")
+        statement = await read_body(request, visits.VisitorStatement)
+        await self._database.transact(lambda tx: visits.record_statement(tx, visit, statement))
         return Response(status_code=204, headers=CORS)
 
     async def post_message(self, request: Request) -> Response:
@@ -199,6 +220,7 @@ def pages(context: AppContext) -> list[Route]:
         Route(f"{PREFIX}/widget.js", _send_script, methods=["GET"]),
         _route("/look", GET=chat.get_look),
         _route("/sessions", POST=chat.open_session, DELETE=chat.end_session),
+        _route("/statement", POST=chat.post_statement),
         _route("/messages", POST=chat.post_message, GET=chat.list_earlier),
         _route("/files", POST=chat.upload_file),
         _route("/acks", POST=chat.acknowledge),
@@ -270,7 +292,7 @@ async def _send_script(request: Request) -> Response:
 
 @cache
 def read_script() -> tuple[bytes, str]:
-    """The script, without its indentation, empty lines and headings, and its ETag."""
+    """The script, without its indentation, empty lines and comments, and its ETag."""
     text = files("sapa.messaging.widget").joinpath("widget.js").read_bytes()
     lines = [line.strip() for line in text.splitlines()]
     script = b"\n".join(line for line in lines if line and not line.startswith(b"//"))

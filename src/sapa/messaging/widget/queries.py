@@ -37,7 +37,7 @@ INSERT_VISITOR = sql(
 
 LOCK_IDENTIFIED = sql(
     """
-    SELECT id, external_id, name, email, last_number
+    SELECT id, external_id, name, email, stated_name, last_number
       FROM widget_visitors
      WHERE company_id = $1 AND external_id = $2
        FOR UPDATE""",
@@ -50,8 +50,30 @@ DESCRIBE = sql(
     UPDATE widget_visitors
        SET external_id = $3, name = coalesce($4, name), email = coalesce($5, email), seen_at = now()
      WHERE company_id = $1 AND id = $2
-    RETURNING id, external_id, name, email, last_number""",
+    RETURNING id, external_id, name, email, stated_name, last_number""",
     row=Visitor,
+)
+
+STATE = sql(
+    """
+    UPDATE widget_visitors
+       SET stated_name = $3, stated_contact = $4, seen_at = now()
+     WHERE company_id = $1 AND id = $2"""
+)
+
+# The contacts were named after their statements.
+PURGE_STATEMENTS = sql(
+    """
+    WITH erased AS (
+        UPDATE widget_visitors v
+           SET stated_name = NULL, stated_contact = NULL
+          FROM contacts c
+          JOIN contact_identities i ON i.company_id = $1 AND i.contact_id = c.id AND i.kind = 'visitor'
+         WHERE v.company_id = $1 AND v.id = i.key AND v.stated_name IS NOT NULL
+           AND c.company_id = $1 AND c.customer_id = $2
+        RETURNING c.id
+    )
+    UPDATE contacts SET name = NULL WHERE company_id = $1 AND id IN (SELECT id FROM erased)"""
 )
 
 MARK_TYPING = sql("UPDATE widget_visitors SET typing_at = now() WHERE company_id = $1 AND id = $2")
@@ -72,7 +94,7 @@ DROP_SESSIONS = sql("DELETE FROM widget_sessions WHERE company_id = $1 AND visit
 
 FIND_SESSION = sql(
     """
-    SELECT v.id, v.external_id, v.name, v.email, v.last_number
+    SELECT v.id, v.external_id, v.name, v.email, v.stated_name, v.last_number
       FROM widget_sessions s
       JOIN widget_visitors v ON v.company_id = $1 AND v.id = s.visitor_id
      WHERE s.company_id = $1 AND s.hash = $2 AND s.used_at > now() - make_interval(days => $3)""",
@@ -193,6 +215,14 @@ async def describe(
     tx: Tx, company_id: int, id: str, external_id: str, name: str | None, email: str | None
 ) -> Visitor | None:
     return await DESCRIBE.find(tx, company_id, id, external_id, name, email)
+
+
+async def state(tx: Tx, company_id: int, visitor_id: str, name: str, contact: str | None) -> None:
+    await STATE.run(tx, company_id, visitor_id, name, contact)
+
+
+async def purge_statements(tx: Tx, company_id: int, customer_id: str) -> None:
+    await PURGE_STATEMENTS.run(tx, company_id, customer_id)
 
 
 async def mark_typing(tx: Tx, company_id: int, visitor_id: str) -> None:

@@ -9,9 +9,11 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from sapa.context import AppContext
+from sapa.customers.types import CustomerRemoved
 from sapa.db.pool import Connection, Tx, notify_after_commit
 from sapa.http.errors import Invalid
-from sapa.messaging.channels.interface import ChannelAccount, Source
+from sapa.messaging.channels.identities import parse_mailbox, parse_number
+from sapa.messaging.channels.interface import BadIdentity, ChannelAccount, Source
 from sapa.messaging.channels.widget import messages
 from sapa.messaging.channels.widget.types import (
     VISITOR_ID,
@@ -46,6 +48,13 @@ class VerifiedVisitor(Struct, frozen=True, forbid_unknown_fields=True, rename="c
     email: Annotated[str, Meta(max_length=254)] | None = None
     email_hash: Annotated[str, Meta(max_length=64)] | None = None
     """HMAC-SHA256 of id, line feed and e-mail address; without it the address is ignored."""
+
+
+class VisitorStatement(Struct, frozen=True, forbid_unknown_fields=True):
+    """The answers to the form before the chat."""
+
+    name: Word
+    contact: Word | None = None
 
 
 class VisitorSession(Struct, frozen=True):
@@ -117,6 +126,36 @@ async def open_session(
 
 async def end_session(db: Connection, visit: WidgetVisit) -> None:
     await widget.drop_session(db, visit.company.id, visit.session)
+
+
+async def record_statement(tx: Tx, visit: WidgetVisit, statement: VisitorStatement) -> None:
+    """Nobody has verified it, so it links the visitor to no customer."""
+    name, connection = statement.name.strip(), visit.connected.connection
+    if not name:
+        raise Invalid.field("name", "must not be blank")
+    if statement.contact is None and connection.account.get("form") == "contact":
+        raise Invalid.field("contact", "is required")
+    contact = parse_contact(statement.contact, visit.company.region) if statement.contact else None
+    await widget.state(tx, visit.company.id, visit.visitor.id, name, contact)
+
+
+def parse_contact(text: str, region: str) -> str:
+    """An e-mail address or a phone number in its international form."""
+    try:
+        return parse_mailbox(text.strip(), region) if "@" in text else parse_number(text, region)
+    except BadIdentity:
+        raise Invalid.field("contact", "must be an e-mail address or a phone number") from None
+
+
+async def add_simulated(tx: Tx, company_id: int, visitor_id: str, name: str, contact: str) -> None:
+    """A simulated visitor who answered the form."""
+    await widget.insert_visitor(tx, company_id, visitor_id)
+    await widget.state(tx, company_id, visitor_id, name, contact)
+
+
+async def purge_customer(tx: Tx, company: Company, removed: CustomerRemoved) -> None:
+    """Subscribes to deleted customers."""
+    await widget.purge_statements(tx, company.id, removed.customer_id)
 
 
 async def mark_typing(tx: Tx, visit: WidgetVisit) -> None:

@@ -11,8 +11,8 @@
   // Words.
 
   const lang = (script.dataset.lang || document.documentElement.lang || navigator.language || "en").toLowerCase();
-  const isIndonesian = /^id\b/.test(lang);
-  const words = isIndonesian
+  const locale = /^id\b/.test(lang) ? "id" : "en";
+  const words = locale === "id"
     ? {
         open: "Buka obrolan", close: "Tutup obrolan", title: "Obrolan", write: "Tulis pesan", send: "Kirim",
         unread: (n) => `${n} pesan belum dibaca`, you: "Anda", us: "Kami", sending: "Mengirim…", again: "Kirim ulang",
@@ -21,7 +21,8 @@
         file: "Lampiran", newTab: "(buka di tab baru)", attach: "Lampirkan berkas",
         remove: (name) => `Hapus ${name}`, big: "Berkas lebih besar dari 10 MB.", many: "Paling banyak 5 berkas.",
         kind: "Hanya gambar dan dokumen yang dapat dikirim.", name: "Nama Anda", contact: "Email atau nomor telepon",
-        begin: "Mulai mengobrol", replying: "Sedang menulis balasan…",
+        begin: "Mulai mengobrol", replying: "Sedang menulis balasan…", closed: "Sedang tutup. Buka lagi",
+        wrong: "Isi email seperti ayu@contoh.id, atau nomor telepon seperti 0812 3456 7890.",
       }
     : {
         open: "Open chat", close: "Close chat", title: "Chat", write: "Write a message", send: "Send",
@@ -31,24 +32,22 @@
         file: "Attachment", newTab: "(opens in a new tab)", attach: "Attach a file",
         remove: (name) => `Remove ${name}`, big: "The file is larger than 10 MB.", many: "At most 5 files.",
         kind: "Only images and documents can be sent.", name: "Your name", contact: "Email or phone number",
-        begin: "Start the chat", replying: "Writing a reply…",
+        begin: "Start the chat", replying: "Writing a reply…", closed: "Closed now. Open again",
+        wrong: "Enter an email like ayu@example.com, or a phone number like +62 812 3456 7890.",
       };
 
   // Looks. A constructed sheet needs no permission of the page's own policy.
 
+  const day = `--accent: #0b6b5d; --on-accent: #fff; --back: #fff; --ink: #17211f; --faint: #55635f; --line: #d5dedb;
+    --theirs: #eef3f1; --bad: #a3211a; --bar: #0b6b5d; --on-bar: #fff;`;
+  const night = `--accent: #5fd3bd; --on-accent: #06231e; --back: #16201e; --ink: #e9f0ee; --faint: #a2b2ad;
+    --line: #33423e; --theirs: #24322f; --bad: #ffa8a1; --bar: #24322f; --on-bar: #e9f0ee;`;
   const css = `
-    :host { all: initial; color-scheme: light dark; --accent: #0b6b5d; --on-accent: #fff; --back: #fff;
-      --ink: #17211f; --faint: #55635f; --line: #d5dedb; --theirs: #eef3f1; --bad: #a3211a; --bar: #0b6b5d;
-      --on-bar: #fff; font: 15px/1.45 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
-    @media (prefers-color-scheme: dark) {
-      :host { --accent: #5fd3bd; --on-accent: #06231e; --back: #16201e; --ink: #e9f0ee; --faint: #a2b2ad;
-        --line: #33423e; --theirs: #24322f; --bad: #ffa8a1; --bar: #24322f; --on-bar: #e9f0ee; } }
-    :host([data-theme="light"]) { color-scheme: light; --accent: #0b6b5d; --on-accent: #fff; --back: #fff;
-      --ink: #17211f; --faint: #55635f; --line: #d5dedb; --theirs: #eef3f1; --bad: #a3211a; --bar: #0b6b5d;
-      --on-bar: #fff; }
-    :host([data-theme="dark"]) { color-scheme: dark; --accent: #5fd3bd; --on-accent: #06231e; --back: #16201e;
-      --ink: #e9f0ee; --faint: #a2b2ad; --line: #33423e; --theirs: #24322f; --bad: #ffa8a1; --bar: #24322f;
-      --on-bar: #e9f0ee; }
+    :host { all: initial; color-scheme: light dark; ${day}
+      font: 15px/1.45 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
+    @media (prefers-color-scheme: dark) { :host { ${night} } }
+    :host([data-theme="light"]) { color-scheme: light; ${day} }
+    :host([data-theme="dark"]) { color-scheme: dark; ${night} }
     * { box-sizing: border-box; }
     [hidden] { display: none !important; }
     button, textarea { font: inherit; color: inherit; }
@@ -121,8 +120,10 @@
     .by { color: var(--faint); font-size: 12px; font-weight: 600; }
     .ask { flex: 1; flex-direction: column; align-items: stretch; gap: 12px; padding: 16px; border: 0; }
     .ask label { display: grid; gap: 4px; font-weight: 600; }
-    .ask input { font: inherit; color: inherit; border: 1px solid var(--line); border-radius: 12px; padding: 8px 12px;
+    .ask input { font: inherit; font-weight: 400; color: inherit; border: 1px solid var(--line); border-radius: 12px; padding: 8px 12px;
       background: var(--back); }
+    .ask .wrong { margin: -8px 0 0; color: var(--bad); font-size: 13px; }
+    .ask [aria-invalid] { border-color: var(--bad); }
     @media (max-width: 480px) {
       .panel { inset: 0; inline-size: 100%; block-size: 100dvh; border: 0; border-radius: 0; }
       .panel:not([hidden]) ~ .launch { display: none; } }
@@ -144,25 +145,54 @@
     look = await call("GET", "look").catch(() => ({}));
     if (look.title) heading.textContent = look.title;
     if (look.greeting) hello.textContent = look.greeting;
-    hours.textContent = look.hours || "";
-    hours.hidden = !look.hours;
+    showHours();
     if (!/^#[0-9a-f]{6}$/i.test(look.color || "")) return;
     const ink = isBright(look.color) ? "#000" : "#fff";
     for (const name of ["accent", "bar"]) host.style.setProperty(`--${name}`, look.color);
     for (const name of ["on-accent", "on-bar"]) host.style.setProperty(`--${name}`, ink);
   }
 
-  /* The form before the first message; its answers go with that message. */
-  let introduction = "";
+  // The hours as the company writes them and, while nobody is there, when somebody is by the visitor's own clock.
+  function showHours() {
+    const opens = new Date(look.opensAt || 0);
+    const form = { weekday: "short", day: "numeric", month: "short", hour: "numeric", minute: "2-digit" };
+    const closed = opens > Date.now() && `${words.closed} ${new Intl.DateTimeFormat(locale, form).format(opens)}.`;
+    hours.textContent = [look.hours, closed].filter(Boolean).join(" · ");
+    hours.hidden = !hours.textContent;
+  }
+
+  // The form before the first message.
+  let hasStated = false;
 
   function ask() {
-    const isDue = look.form && !introduction && !shown.size && !visitor;
+    const isDue = look.form && !hasStated && !shown.size && !visitor;
     for (const part of [log, form]) part.hidden = Boolean(isDue);
     asked.hidden = !isDue;
     if (!isDue || asked.childElementCount) return;
-    const field = (name, type) => make("label", {}, words[name], make("input", { name, type, maxlength: "100", required: true }));
-    asked.append(hello.cloneNode(true), field("name", "text"), ...(look.form === "contact" ? [field("contact", "text")] : []),
-      make("button", { type: "submit" }, words.begin));
+    const field = (name) => make("label", {}, words[name],
+      make("input", { name, maxlength: "100", pattern: ".*\\S.*", required: true }));
+    asked.append(hello.cloneNode(true), field("name"));
+    if (look.form === "contact") asked.append(field("contact"), wrong);
+    asked.append(make("button", {}, words.begin));
+  }
+
+  async function introduce(event) {
+    event.preventDefault();
+    try {
+      await joined();
+      await call("POST", "statement", Object.fromEntries(new FormData(asked)));
+      hasStated = true;
+      report("");
+      ask();
+      box.focus();
+    } catch (error) {
+      const { contact } = asked.elements;
+      if (error.status !== 400 || !contact) return report(error.status === 429 ? words.fast : words.away);
+      wrong.hidden = false;
+      contact.setAttribute("aria-invalid", "true");
+      contact.setAttribute("aria-describedby", "wrong");
+      contact.focus();
+    }
   }
 
   // Drawing.
@@ -190,7 +220,7 @@
     return svg;
   }
 
-  const host = make("div", { "data-sapa-widget": true, "data-theme": script.dataset.theme, lang: isIndonesian ? "id" : "en" });
+  const host = make("div", { "data-sapa-widget": true, "data-theme": script.dataset.theme, lang: locale });
   const root = host.attachShadow({ mode: "open" });
   const sheet = new CSSStyleSheet();
   sheet.replaceSync(css);
@@ -211,6 +241,7 @@
     make("label", { class: "aside", for: "text" }, words.write), box, make("button", { type: "submit" }, words.send));
   const hours = make("p", { class: "hours", hidden: true });
   const asked = make("form", { class: "ask", hidden: true });
+  const wrong = make("p", { class: "wrong", id: "wrong", role: "alert", hidden: true }, words.wrong);
   const shut = make("button", { type: "button", "aria-label": words.close, onclick: () => close() }, icon("M6 6l12 12M18 6L6 18"));
   const panel = make("section", { class: "panel", id: "panel", role: "dialog", "aria-labelledby": "title", hidden: true },
     make("header", {}, heading, shut), hours, asked, log, replying, state, chosen, form);
@@ -303,7 +334,7 @@
     const when = new Date(at);
     const isToday = when.toDateString() === new Date().toDateString();
     const form = isToday ? { timeStyle: "short" } : { dateStyle: "medium", timeStyle: "short" };
-    return make("time", { datetime: at }, new Intl.DateTimeFormat(isIndonesian ? "id" : "en", form).format(when));
+    return make("time", { datetime: at }, new Intl.DateTimeFormat(locale, form).format(when));
   }
 
   function draw(line) {
@@ -453,7 +484,7 @@
       if (value) localStorage.setItem(shelf, value);
       else localStorage.removeItem(shelf);
     } catch {
-      /* this page's memory has to do */
+      // this page's memory has to do
     }
   }
 
@@ -467,12 +498,16 @@
       headers: headers(body === undefined ? {} : { "content-type": "application/json" }),
       body: body === undefined ? undefined : JSON.stringify(body),
     });
+    return unpack(answer);
+  }
+
+  async function unpack(answer) {
     const said = answer.status === 204 ? {} : await answer.json();
     if (!answer.ok) throw Object.assign(new Error(said.error?.message || answer.statusText), { status: answer.status, code: said.error?.code });
     return said.data;
   }
 
-  /* Agents see that somebody writes. It is said again while the typing goes on, and nobody waits for it. */
+  // Agents see that somebody writes. It is said again while the typing goes on, and nobody waits for it.
   let toldTyping = 0, telling = null;
 
   function tellTyping() {
@@ -481,12 +516,13 @@
     telling = call("POST", "typing").catch(() => {});
   }
 
-  /* Begins a session or goes on with one; shows how the conversation stands. */
+  // Begins a session or goes on with one; shows how the conversation stands.
   async function join() {
     const session = await call("POST", "sessions", visitor ? { visitor } : {});
     if (session.token) keep(session.token);
     if (session.visitorId !== join.visitorId) forget();
     join.visitorId = session.visitorId;
+    hasStated = session.hasStated;
     session.messages.forEach(show);
     last = session.lastNumber;
     offerEarlier();
@@ -561,7 +597,7 @@
     if (line.direction === "out") showReplying(false);
   }
 
-  /* Until the reply comes, or for as long as other messengers show it. */
+  // Until the reply comes, or for as long as other messengers show it.
   let writing = null;
 
   function showReplying(isWriting) {
@@ -597,16 +633,14 @@
     deliver(reference, node, choice ? { id: reference, choice } : { id: reference, text }, files);
   }
 
-  /* An upload is not repeated with the message: each file keeps the id that it got. */
+  // An upload is not repeated with the message: each file keeps the id that it got.
   async function upload(one) {
     if (one.id) return one.id;
     const answer = await fetch(`${base}files?filename=${encodeURIComponent(one.file.name)}`, {
       method: "POST", credentials: "omit", cache: "no-store", body: one.file,
       headers: headers({ "content-type": one.file.type || "application/octet-stream" }),
     });
-    const said = await answer.json();
-    if (!answer.ok) throw Object.assign(new Error(said.error?.message), { status: answer.status, code: said.error?.code });
-    return (one.id = said.data.id);
+    return (one.id = (await unpack(answer)).id);
   }
 
   async function deliver(reference, node, body, files = [], tries = 3) {
@@ -704,14 +738,9 @@
     box.value = "";
     toldTyping = 0;
     grow();
-    say(introduction && !shown.size ? `${introduction}\n${text}` : text, null, files);
+    say(text, null, files);
   });
-  asked.addEventListener("submit", (event) => {
-    event.preventDefault();
-    introduction = [...new FormData(asked).values()].map((text) => text.trim()).filter(Boolean).join(" · ");
-    ask();
-    box.focus();
-  });
+  asked.addEventListener("submit", introduce);
   box.addEventListener("input", grow);
   box.addEventListener("input", tellTyping);
   box.addEventListener("keydown", (event) => {
@@ -727,6 +756,7 @@
 
   function open() {
     panel.hidden = false;
+    showHours();
     launch.setAttribute("aria-expanded", "true");
     count();
     if (!shown.size) log.replaceChildren(hello);
@@ -767,6 +797,8 @@
     keep(null);
     forget();
     join.visitorId = null;
+    hasStated = false;
+    ask();
     await leaving;
   }
 

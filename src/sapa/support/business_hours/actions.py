@@ -1,6 +1,7 @@
 """Changes the company's business hours."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 import msgspec
 from msgspec import Raw
@@ -10,6 +11,7 @@ from sapa.db.pool import Connection, Tx
 from sapa.http.errors import Invalid
 from sapa.support.business_hours import queries
 from sapa.support.business_hours.calendar import Calendar, build_calendar, parse_time
+from sapa.support.business_hours.calendar import find_opening as find_opening_time
 from sapa.support.business_hours.types import DAYS, BusinessHours, BusinessHoursIn, Holiday, OpenHours
 from sapa.values.company import Company
 from sapa.values.json import encode
@@ -28,6 +30,11 @@ async def get_calendar(db: Connection, company: Company) -> Calendar:
     return build_calendar(hours.time_zone, _read_weekly(hours.weekly), _read_holidays(hours.holidays))
 
 
+async def find_opening(db: Connection, company: Company, now: datetime) -> datetime | None:
+    """When the company opens again; None while it is open."""
+    return find_opening_time(await get_calendar(db, company), now)
+
+
 async def update(tx: Tx, company: Company, body: BusinessHoursIn) -> BusinessHours:
     time_zone = company.time_zone if body.time_zone is None else await get_time_zone(tx, body.time_zone)
     _check(body.weekly)
@@ -38,10 +45,12 @@ def _check(weekly: Sequence[OpenHours]) -> None:
     """Hours of a day neither end before they begin nor overlap."""
     for day in DAYS:
         closed = parse_time("00:00")
-        for hours in sorted((each for each in weekly if each.day == day), key=lambda each: each.opens):
+        of_day = [(index, each) for index, each in enumerate(weekly) if each.day == day]
+        for index, hours in sorted(of_day, key=lambda each: each[1].opens):
             opens, closes = parse_time(hours.opens), parse_time(hours.closes)
+            field = f"weekly[{index}]"
             if closes <= opens:
-                raise Invalid.field("weekly", f"closes must be after opens, which is {hours.opens} on {day}")
+                raise Invalid.field(field, f"closes must be after opens, which is {hours.opens} on {day}")
             if opens < closed:
-                raise Invalid.field("weekly", f"hours must not overlap, as those from {hours.opens} on {day} do")
+                raise Invalid.field(field, f"hours must not overlap, as those from {hours.opens} on {day} do")
             closed = closes

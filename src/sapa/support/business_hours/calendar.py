@@ -36,6 +36,12 @@ def parse_time(text: str) -> timedelta:
     return timedelta(hours=int(hours), minutes=int(minutes))
 
 
+def find_opening(calendar: Calendar, now: datetime) -> datetime | None:
+    """When it opens again; None while it is open."""
+    opens, _ = next(_list_spans(calendar, now))
+    return opens if opens > now else None
+
+
 def add_open_time(calendar: Calendar, start: datetime, duration: timedelta) -> datetime:
     """When as much open time has passed since the start. Ends, because holidays are few."""
     for opens, closes in _list_spans(calendar, start):

@@ -11,7 +11,7 @@ from sapa.messaging.channels.widget.types import Visitor, WidgetMessage
 
 LOCK_VISITOR = sql(
     """
-    SELECT id, external_id, name, email, last_number
+    SELECT id, external_id, name, email, stated_name, last_number
       FROM widget_visitors
      WHERE company_id = $1 AND id = $2
        FOR UPDATE""",

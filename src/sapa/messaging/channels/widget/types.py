@@ -67,6 +67,8 @@ class Visitor(Struct, frozen=True):
     external_id: str | None
     name: str | None
     email: str | None
+    stated_name: str | None
+    """What they answered to the form before the chat. Nobody has verified it."""
     last_number: int
 
 
