@@ -366,7 +366,7 @@ async def test_a_failed_line_names_the_column_as_the_file_does(owner: httpx.Asyn
     file = ("pelanggan.csv", b"Pelanggan,Nomor Toko\nAyu Lestari,besok\n", "text/csv")
     sent = await owner.post("/live/imports", data={"token": token, "resource": "customers"}, files={"file": file})
     path = sent.headers["location"].removeprefix("/console")
-    form = {"token": token, "source": "spreadsheet", "shown_source": "spreadsheet"}
+    form: dict[str, str | list[str]] = {"token": token, "source": "spreadsheet", "shown_source": "spreadsheet"}
     form |= {"column": ["Pelanggan", "Nomor Toko"], "field": ["name", "phoneNumber"]}
     assert "Nomor Toko: " in read_page((await owner.post(path, data=form | {"action": "preview"})).text)
     started = await owner.post(path, data=form | {"action": "start"})
