@@ -319,6 +319,25 @@ async def test_figures_are_compared_and_broken_down_to_their_rows(
     assert "00:00:00" not in (await owner.get("/live/reports/agents")).text
 
 
+async def test_channels_are_compared_with_the_period_before(owner: httpx.AsyncClient, desk: Desk) -> None:
+    """Messages of neither period count in none."""
+    sari = await desk.create_agent("Sari")
+    for replies in (1, 1, 2):
+        ticket = await desk.receive()
+        for _ in range(replies):
+            await desk.reply(ticket, sari)
+        await desk.pass_time(30 * 86_400)
+    page = (await owner.get("/test/reports/breakdown", params={"by": "channels"})).text
+    assert "Nothing in this period" in page
+    await desk.receive()
+    await desk.receive("Halo?", "ayu@example.com", "MAIL")
+    page = (await owner.get("/test/reports/breakdown", params={"by": "channels"})).text
+    assert list_cells(page, "WhatsApp") == ["1", "–", "–", "–", "–", "2 -100%"]
+    assert list_cells(page, "Email") == ["1", "–", "–", "–", "–", "–"]
+    rows = read_csv(await owner.get("/test/reports/breakdown", params={"by": "channels", "file": "1"}))
+    assert sorted(rows[1:]) == [["MAIL", "1", "0", "0", "0", "0"], ["MSGAPP_CLOUD", "1", "0", "0", "0", "0"]]
+
+
 async def test_each_row_of_a_breakdown_leads_to_its_rows(
     installation: Installation, database: Database, company: Environments, owner: httpx.AsyncClient, desk: Desk
 ) -> None:

@@ -24,7 +24,6 @@ GROUPS = {
 KEYS = {"products": "name", "channels": "source", "carriers": "provider"}
 LIST_ROWS: dict[str, Callable[[Connection, Company, ReportWindow], Awaitable[Sequence[object]]]] = {
     "products": reports.list_products,
-    "channels": reports.list_channels,
     "carriers": reports.list_carriers,
 }
 
@@ -40,14 +39,17 @@ async def show_breakdown(page: PageRequest) -> Response:
     is_compared = True
     async with page.context.long_reads.snapshot(company.id) as db:
         before = await reports.get_previous_window(db, company, window)
-        try:
-            rows = await LIST_ROWS[by](db, company, window)
-        except Invalid as error:
-            page.error = error
-        try:
-            earlier = await LIST_ROWS[by](db, company, before)
-        except Invalid:
-            is_compared = False
+        if by == "channels":
+            rows, earlier = await reports.compare_channels(db, company, window, before)
+        else:
+            try:
+                rows = await LIST_ROWS[by](db, company, window)
+            except Invalid as error:
+                page.error = error
+            try:
+                earlier = await LIST_ROWS[by](db, company, before)
+            except Invalid:
+                is_compared = False
     if page.request.query_params.get("file") and page.error is None:
         lines = [GROUPS[by], *([getattr(row, name) for name in GROUPS[by]] for row in rows)]
         name = f"{by}-{window.first}-{window.last}.csv"

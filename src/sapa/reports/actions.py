@@ -152,8 +152,12 @@ async def list_agent_ratings(
     return await queries.list_agent_ratings(db, company.id, window, agent_id, sources, limit, offset)
 
 
-async def list_channels(db: Connection, company: Company, window: ReportWindow) -> list[ChannelMessages]:
-    return await queries.list_channels(db, company.id, window)
+async def compare_channels(
+    db: Connection, company: Company, window: ReportWindow, before: ReportWindow
+) -> tuple[list[ChannelMessages], list[ChannelMessages]]:
+    """Of the window, and of the one right before it."""
+    found = await queries.list_channels(db, company.id, before.start, window.start, window.end)
+    return [one for one in found if not one.is_earlier], [one for one in found if one.is_earlier]
 
 
 async def list_carriers(db: Connection, company: Company, window: ReportWindow) -> list[CarrierShipments]:

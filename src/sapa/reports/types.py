@@ -325,6 +325,8 @@ class ChannelMessages(Struct, frozen=True):
     """The messages of one channel."""
 
     source: str
+    is_earlier: bool
+    """Of the period before."""
     received: int
     sent: int
     delivered: int
