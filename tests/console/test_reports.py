@@ -107,6 +107,27 @@ async def test_every_figure_leads_to_its_orders(api: httpx.AsyncClient, owner: h
     assert not any(f"#{number}" in listed for number in numbers)
 
 
+async def test_sales_are_shown_in_the_currency_of_the_person(api: httpx.AsyncClient, owner: httpx.AsyncClient) -> None:
+    """The company's is IDR."""
+    await make_order(api)
+    await make_order(api, currency="USD", lineItems=[{"title": "Teh", "price": 9.5, "quantity": 2}])
+    products, rows = "/live/reports/breakdown?by=products", "/live/reports/orders?article=Teh"
+    assert "Teh" not in (await owner.get(products)).text
+    form = {"token": await read_token(owner), "name": "Sari"}
+    refused = await owner.post("/profile", data=form | {"currency": "XYZ"})
+    assert refused.status_code == 400
+    assert 'name="currency" data-names="currency" aria-invalid="true"' in refused.text
+    assert (await owner.post("/profile", data=form | {"currency": "USD"})).status_code == 303
+    assert '<option value="USD" selected>' in (await owner.get("/profile")).text
+    page = (await owner.get("/live/reports")).text
+    assert "Net sales (USD)" in page
+    assert [line[1] for line in read_csv(await owner.get("/live/reports/files/sales.csv?days=7"))][-1] == "1"
+    for path in ("/live", products, rows):
+        assert "USD\u00a019" in (await owner.get(path)).text, path
+    assert (await owner.post("/profile", data=form)).status_code == 303
+    assert "Net sales (IDR)" in (await owner.get("/live/reports")).text
+
+
 async def test_days_follow_the_companys_time_zone(
     api: httpx.AsyncClient, owner: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
@@ -373,9 +394,9 @@ async def test_products_of_very_many_orders_are_refused(
     async with database.connection() as db:
         shop = await get_company(db, company.live)
         window = await reports.get_window(db, shop, "7", "", "")
-        assert len(await reports.list_products(db, shop, window, most_orders=2)) == 1
+        assert len(await reports.list_products(db, shop, window, shop.currency, most_orders=2)) == 1
         with pytest.raises(Invalid):
-            await reports.list_products(db, shop, window, most_orders=1)
+            await reports.list_products(db, shop, window, shop.currency, most_orders=1)
 
 
 COLUMNS = """

@@ -157,7 +157,7 @@ async def test_every_window_equals_a_plain_count(database: Database, stocked: tu
             start = datetime.combine(days.first, datetime.min.time(), ZONE)
             end = datetime.combine(days.last + timedelta(days=1), datetime.min.time(), ZONE)
             assert (window.start, window.end) == (start, end)
-            overview = await actions.get_overview(db, company, window)
+            overview = await actions.get_overview(db, company, window, company.currency)
             check_sales(overview, [row for row in orders if start <= row["at"] < end])
             check_money(overview, [row for row in transactions if start <= row["at"] < end])
             outgoing = [row for row in messages if row["way"] == "out" and start <= row["at"] < end]
@@ -257,7 +257,7 @@ async def test_shipments_are_counted_by_state_in_the_window(database: Database, 
     async with database.connection() as db:
         live = await get_company(db, company.live)
         window = await actions.get_window_of(db, live, DayRange(date(2026, 6, 1), LAST))
-        overview = await actions.get_overview(db, live, window)
+        overview = await actions.get_overview(db, live, window, live.currency)
     assert {state.state: state.shipments for state in overview.shipments} == +counted
     numbers = [state.shipments for state in overview.shipments]
     assert numbers == sorted(numbers, reverse=True)

@@ -1,6 +1,6 @@
 """Reports by product, channel and carrier, with the rows behind them."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 from starlette.responses import Response
 
@@ -9,11 +9,8 @@ from sapa.console.rendering import HEADERS
 from sapa.console.report_pages import build_csv, build_period, get_company, get_frame, read_window
 from sapa.console.roles import DEVELOPERS
 from sapa.console.routes import console
-from sapa.db.pool import Connection
 from sapa.http.errors import Invalid
 from sapa.reports import actions as reports
-from sapa.reports.types import ReportWindow
-from sapa.values.company import Company
 
 GROUPS = {
     "products": ("name", "orders", "units", "refunded_units", "charged"),
@@ -22,10 +19,6 @@ GROUPS = {
 }
 """Each with the columns of its file."""
 KEYS = {"products": "name", "channels": "source", "carriers": "provider"}
-LIST_ROWS: dict[str, Callable[[Connection, Company, ReportWindow], Awaitable[Sequence[object]]]] = {
-    "products": reports.list_products,
-    "carriers": reports.list_carriers,
-}
 
 
 @console.get("/{environment}/reports/breakdown", roles=DEVELOPERS)
@@ -34,6 +27,7 @@ async def show_breakdown(page: PageRequest) -> Response:
     window = await read_window(page, company)
     by = page.request.query_params.get("by", "")
     by = by if by in GROUPS else "products"
+    currency = page.session.currency_of_sales(company) if by == "products" else company.currency
     rows: Sequence[object] = []
     earlier: Sequence[object] = []
     is_compared = True
@@ -41,13 +35,15 @@ async def show_breakdown(page: PageRequest) -> Response:
         before = await reports.get_previous_window(db, company, window)
         if by == "channels":
             rows, earlier = await reports.compare_channels(db, company, window, before)
+        elif by == "carriers":
+            rows, earlier = [await reports.list_carriers(db, company, one) for one in (window, before)]
         else:
             try:
-                rows = await LIST_ROWS[by](db, company, window)
+                rows = await reports.list_products(db, company, window, currency)
             except Invalid as error:
                 page.error = error
             try:
-                earlier = await LIST_ROWS[by](db, company, before)
+                earlier = await reports.list_products(db, company, before, currency)
             except Invalid:
                 is_compared = False
     if page.request.query_params.get("file") and page.error is None:
@@ -64,6 +60,6 @@ async def show_breakdown(page: PageRequest) -> Response:
         earlier={getattr(row, KEYS[by]): row for row in earlier},
         period=build_period(window.start, window.end),
         groups=list(GROUPS),
-        currency=company.currency,
+        currency=currency,
         **get_frame(page, window),
     )

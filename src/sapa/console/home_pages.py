@@ -126,13 +126,15 @@ async def _list_waiting(page: PageRequest) -> tuple[list[Any], int]:
 async def _list_sales(page: PageRequest) -> list[SalesFigure]:
     """Net sales and orders of today, and of the days before."""
 
+    currency = page.session.currency
+
     async def read_earlier() -> list[DaySales]:
         async with page.context.database.connection() as db:
-            return await reports.list_recent_sales(db, page.company_id, CURVE_DAYS, RECENT_DAYS)
+            return await reports.list_recent_sales(db, page.company_id, currency, CURVE_DAYS, RECENT_DAYS)
 
     async with page.calls, page.context.database.connection() as db:
-        recent = await reports.list_recent_sales(db, page.company_id, RECENT_DAYS)
-    earlier = await page.api.cache("earlier sales", page.company_id, CURVE_SECONDS, read_earlier)
+        recent = await reports.list_recent_sales(db, page.company_id, currency, RECENT_DAYS)
+    earlier = await page.api.cache(f"earlier sales {currency}", page.company_id, CURVE_SECONDS, read_earlier)
     days = [*recent, *(day for day in earlier if day.day < recent[-1].day)]  # another day may have begun meanwhile
     today, yesterday = recent
     ends = (today.ends_at, yesterday.this_hour)

@@ -1,10 +1,11 @@
-"""A person's own page: name, time zone, password, sessions, and what they want to hear of."""
+"""A person's own page: name, time zone, currency, password, sessions, and what they want to hear of."""
 
 from starlette.responses import Response
 
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import EVERYBODY
 from sapa.console.routes import console, go_to, open_session
+from sapa.console.settings_pages import CURRENCIES
 from sapa.http.errors import Invalid
 from sapa.people import actions as people
 from sapa.people import mail
@@ -29,14 +30,16 @@ async def show_profile(page: PageRequest) -> Response:
         has_mail=mail.is_set_up(page.context),
         name=page.form_value("name") or session.name,
         time_zone=page.form_value("timeZone") or session.time_zone or "",
+        currencies=CURRENCIES,
+        currency=page.form_value("currency") or session.currency or "",
     )
 
 
 @console.post("/profile", roles=EVERYBODY, shown_by=show_profile, says="Saved")
 async def change_profile(page: PageRequest) -> Response:
-    name, time_zone = page.form_value("name"), page.form_value("timeZone")
+    typed = [page.form_value(name) for name in ("name", "timeZone", "currency")]
     async with page.context.database.transaction() as tx:
-        await profile.change(tx, page.session.user_id, name, time_zone)
+        await profile.change(tx, page.session.user_id, *typed)
     return go_to(HOME)
 
 

@@ -48,10 +48,11 @@ GROUPINGS: dict[Grouping, str] = {"day": "day", "template": "template_id", "chan
 async def show_overview(page: PageRequest) -> Response:
     company = await get_company(page)
     window = await read_window(page, company)
+    currency = page.session.currency_of_sales(company)
     async with page.context.long_reads.snapshot(company.id) as db:
-        overview = await reports.get_overview(db, company, window)
+        overview = await reports.get_overview(db, company, window, currency)
         before = await reports.get_previous_window(db, company, window)
-        previous = await reports.get_totals(db, company, before)
+        previous = await reports.get_totals(db, company, before, currency)
     return page.show(
         "reports.html",
         overview=overview,
@@ -144,7 +145,8 @@ async def download(page: PageRequest) -> Response:
             rows = list_cost_rows(await costs.get_report(db, company, selection, grouping), grouping)
     else:
         async with page.context.long_reads.snapshot(company.id) as db:
-            rows = PARTS[part](await reports.get_overview(db, company, window))
+            overview = await reports.get_overview(db, company, window, page.session.currency_of_sales(company))
+        rows = PARTS[part](overview)
     name = f"{part}-{window.first}-{window.last}.csv"
     headers = HEADERS | {"content-disposition": f'attachment; filename="{name}"'}
     return Response(build_csv(rows), 200, headers, "text/csv; charset=utf-8")

@@ -26,18 +26,21 @@ ROWS = 50
 async def show_article_orders(page: PageRequest) -> Response:
     company = await get_company(page)
     window = await read_window(page, company)
+    currency = page.session.currency_of_sales(company)
     article, number = page.request.query_params.get("article", "").replace("\0", ""), read_page(page)
     orders: Sequence[ArticleOrder] = []
     try:
         async with page.context.long_reads.snapshot(company.id) as db:
-            orders = await reports.list_article_orders(db, company, window, article, ROWS, (number - 1) * ROWS)
+            orders = await reports.list_article_orders(
+                db, company, window, currency, article, ROWS, (number - 1) * ROWS
+            )
     except Invalid as error:
         page.error = error
     return page.show(
         "report_orders.html",
         orders=orders,
         article=article,
-        currency=company.currency,
+        currency=currency,
         query={"article": article, "from": window.first, "to": window.last},
         meta=_build_meta(orders, number),
         **get_frame(page, window),

@@ -1319,6 +1319,7 @@ CREATE TABLE users (
     created_at     timestamptz(3) NOT NULL DEFAULT now(),
     -- In which they read and enter times; null: the company's.
     time_zone      text           COLLATE "C",
+    currency       text           COLLATE "C",
     CONSTRAINT users_pkey PRIMARY KEY (id),
     CONSTRAINT users_email_key UNIQUE (email_key),
     CONSTRAINT users_language_check CHECK (language IN ('en', 'id'))

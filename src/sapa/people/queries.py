@@ -162,7 +162,7 @@ INSERT_SESSION = sql(
 
 FIND_SESSION = sql(
     """
-    SELECT u.id AS user_id, u.email, u.name, u.language, u.time_zone, m.role, o.id AS organisation_id,
+    SELECT u.id AS user_id, u.email, u.name, u.language, u.time_zone, u.currency, m.role, o.id AS organisation_id,
            o.name AS organisation, live.company_id AS live_company_id, test.company_id AS test_company_id
       FROM sessions s
       JOIN users u ON u.id = s.user_id

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from sapa.http.errors import ApiError, Conflict, Invalid, NotFound
 from sapa.http.responses import Timestamp
+from sapa.values.company import Company
 
 
 class Role(StrEnum):
@@ -42,6 +43,8 @@ class ConsoleSession(Struct, frozen=True):
     language: str
     time_zone: str | None
     """None for the company's."""
+    currency: str | None
+    """In which they read sales; None for the company's."""
     role: Role
     organisation_id: int
     organisation: str
@@ -50,6 +53,9 @@ class ConsoleSession(Struct, frozen=True):
 
     def company_id(self, environment: str) -> int:
         return self.live_company_id if environment == "live" else self.test_company_id
+
+    def currency_of_sales(self, company: Company) -> str:
+        return self.currency or company.currency
 
 
 class MailRecipient(Struct, frozen=True):

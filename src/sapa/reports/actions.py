@@ -53,17 +53,18 @@ async def get_window_of(db: Connection, company: Company, days: DayRange) -> Rep
     return ReportWindow(days.first, days.last, company.time_zone, instants)
 
 
-async def get_overview(db: Connection, company: Company, window: ReportWindow) -> Overview:
+async def get_overview(db: Connection, company: Company, window: ReportWindow, currency: str) -> Overview:
+    """With the sales and the money of each step in this currency, and the sums of all currencies."""
     sales = await queries.list_sales(db, company.id, window)
     money = await queries.list_money(db, company.id, window)
     return Overview(
         window=window,
-        currency=company.currency,
+        currency=currency,
         messages=_fill_messages(window, await queries.list_messages(db, company.id, window)),
-        sales=_fill(SalesStep, window, company.currency, sales),
-        sales_totals=_sum_by_currency(SalesStep, company.currency, sales),
-        money=_fill(MoneyStep, window, company.currency, money),
-        money_totals=_sum_by_currency(MoneyStep, company.currency, money),
+        sales=_fill(SalesStep, window, currency, sales),
+        sales_totals=_sum_by_currency(SalesStep, currency, sales),
+        money=_fill(MoneyStep, window, currency, money),
+        money_totals=_sum_by_currency(MoneyStep, currency, money),
         endpoints=await queries.list_endpoints(db, company.id, window.start, window.end),
         shipments=await queries.list_shipments(db, company.id, window),
     )
@@ -75,9 +76,9 @@ async def get_previous_window(db: Connection, company: Company, window: ReportWi
     return await get_window_of(db, company, DayRange(window.first - length, window.first - timedelta(days=1)))
 
 
-async def get_totals(db: Connection, company: Company, window: ReportWindow) -> PeriodTotals:
-    sales = await queries.sum_sales(db, company.id, window, company.currency)
-    money = _sum_by_currency(MoneyStep, company.currency, await queries.list_money(db, company.id, window))
+async def get_totals(db: Connection, company: Company, window: ReportWindow, currency: str) -> PeriodTotals:
+    sales = await queries.sum_sales(db, company.id, window, currency)
+    money = _sum_by_currency(MoneyStep, currency, await queries.list_money(db, company.id, window))
     shipments = await queries.list_shipments(db, company.id, window)
     return PeriodTotals(
         await queries.count_sent(db, company.id, window),
@@ -99,19 +100,19 @@ def sum_overview(overview: Overview) -> PeriodTotals:
 
 
 async def list_products(
-    db: Connection, company: Company, window: ReportWindow, most_orders: int = MOST_ORDERS
+    db: Connection, company: Company, window: ReportWindow, currency: str, most_orders: int = MOST_ORDERS
 ) -> list[ProductSales]:
     """What brought most, first. Raises Invalid when the window has too many orders to read their lines."""
     await _check_orders(db, company, window, most_orders)
-    return await queries.list_products(db, company.id, window, company.currency, MOST_GROUPS)
+    return await queries.list_products(db, company.id, window, currency, MOST_GROUPS)
 
 
 async def list_article_orders(
-    db: Connection, company: Company, window: ReportWindow, article: str, limit: int, offset: int
+    db: Connection, company: Company, window: ReportWindow, currency: str, article: str, limit: int, offset: int
 ) -> list[ArticleOrder]:
     """The orders behind an article's figures, newest first. Raises Invalid like `list_products`."""
     await _check_orders(db, company, window, MOST_ORDERS)
-    return await queries.list_article_orders(db, company.id, window, company.currency, article, limit, offset)
+    return await queries.list_article_orders(db, company.id, window, currency, article, limit, offset)
 
 
 async def _check_orders(db: Connection, company: Company, window: ReportWindow, most: int) -> None:
@@ -178,9 +179,12 @@ async def list_endpoint_hours(db: Connection, company_id: int, endpoint_id: str,
     return [by_hour.get(hour) or EndpointHour(hour, 0, 0, None, None) for hour in (*range(hours), None)]
 
 
-async def list_recent_sales(db: Connection, company_id: int, days: int, newest: int = 0) -> list[DaySales]:
-    """What was sold on each of so many days until today, the latest first; without the `newest` so many."""
-    return await queries.list_recent_sales(db, company_id, days, newest)
+async def list_recent_sales(
+    db: Connection, company_id: int, currency: str | None, days: int, newest: int = 0
+) -> list[DaySales]:
+    """What was sold on each of so many days until today, the latest first; without the `newest` so many. Without a
+    currency in the company's."""
+    return await queries.list_recent_sales(db, company_id, days, newest, currency)
 
 
 async def list_transactions(

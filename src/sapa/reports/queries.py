@@ -112,7 +112,7 @@ RECENT_SALES = sql(
     """
     SELECT to_char(d.day, 'YYYY-MM-DD') AS day, c.currency, s.orders, s.net, s.orders_so_far, s.net_so_far, d.starts_at,
            d.ends_at, d.this_hour
-      FROM companies c
+      FROM (SELECT company_id, coalesce($4::text, currency) AS currency, time_zone, clock_offset FROM companies) AS c
      CROSS JOIN LATERAL (
            SELECT t.day, t.day::timestamp AT TIME ZONE c.time_zone AS starts_at,
                   (t.day + 1)::timestamp AT TIME ZONE c.time_zone AS ends_at,
@@ -379,8 +379,10 @@ async def count_sent(db: Connection, company_id: int, window: ReportWindow) -> i
     return number
 
 
-async def list_recent_sales(db: Connection, company_id: int, days: int, newest: int) -> list[DaySales]:
-    return await RECENT_SALES.all(db, company_id, days, newest)
+async def list_recent_sales(
+    db: Connection, company_id: int, days: int, newest: int, currency: str | None
+) -> list[DaySales]:
+    return await RECENT_SALES.all(db, company_id, days, newest, currency)
 
 
 async def list_money(db: Connection, company_id: int, window: ReportWindow) -> list[MoneyStep]:

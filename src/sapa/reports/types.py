@@ -111,7 +111,7 @@ class SalesStep(Struct, frozen=True):
 
 
 class DaySales(Struct, frozen=True):
-    """What was sold on one day, in the company's currency."""
+    """What was sold on one day, in one currency."""
 
     day: str
     currency: str
@@ -200,9 +200,9 @@ class Overview(Struct, frozen=True):
     currency: str
     messages: list[MessageStep]
     sales: list[SalesStep]
-    """In the company's own currency."""
+    """In the report's currency."""
     sales_totals: list[SalesStep]
-    """Of the whole window, by currency; the company's own first."""
+    """Of the whole window, by currency; the report's own first."""
     money: list[MoneyStep]
     money_totals: list[MoneyStep]
     endpoints: list[EndpointHealth]
@@ -256,7 +256,7 @@ class SalesSum(Struct, frozen=True):
 
 
 class PeriodTotals(Struct, frozen=True):
-    """The main figures of a window, in the company's currency."""
+    """The main figures of a window, in one currency."""
 
     sent: int
     orders: int
@@ -266,7 +266,7 @@ class PeriodTotals(Struct, frozen=True):
 
 
 class ProductSales(Struct, frozen=True):
-    """What was sold of one article, in the company's currency."""
+    """What was sold of one article, in one currency."""
 
     name: str
     orders: int

@@ -1,4 +1,4 @@
-"""How users change what is theirs: name, time zone, sessions and alerts."""
+"""How users change what is theirs: name, time zone, currency, sessions and alerts."""
 
 from hashlib import sha256
 
@@ -9,6 +9,7 @@ from sapa.db.pool import Connection, Tx
 from sapa.http.errors import Invalid, NotFound
 from sapa.people.profile import queries
 from sapa.people.profile.types import KINDS, AlertSettings, AwayMember, OpenSession
+from sapa.values.money import BadMoney, parse_currency
 
 SEEN_SECONDS = 60.0
 """How exactly it is known when somebody was last there."""
@@ -41,11 +42,15 @@ def hash_secret(secret: str) -> bytes:
     return sha256(secret.encode()).digest()
 
 
-async def change(tx: Tx, user_id: int, name: str, time_zone: str) -> None:
-    """Without a time zone of their own they have that of each company."""
+async def change(tx: Tx, user_id: int, name: str, time_zone: str, currency: str) -> None:
+    """Without a time zone or currency of their own they have that of each company."""
     if not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
         raise Invalid.field("name", f"must have 1 to {LONGEST_NAME} printable characters")
-    await queries.change(tx, user_id, name, await access.get_time_zone(tx, time_zone) if time_zone else None)
+    zone = await access.get_time_zone(tx, time_zone) if time_zone else None
+    try:
+        await queries.change(tx, user_id, name, zone, parse_currency(currency) if currency else None)
+    except BadMoney as error:
+        raise Invalid.field("currency", str(error)) from None
 
 
 async def get_alerts(db: Connection, organisation_id: int, user_id: int) -> AlertSettings:

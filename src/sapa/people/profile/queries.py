@@ -33,7 +33,7 @@ MARK_SEEN = sql(
     crosses=DIRECTORY,
 )
 
-CHANGE = sql("UPDATE users SET name = $2, time_zone = $3 WHERE id = $1", crosses=DIRECTORY)
+CHANGE = sql("UPDATE users SET name = $2, time_zone = $3, currency = $4 WHERE id = $1", crosses=DIRECTORY)
 
 FIND_ALERTS = sql("SELECT alerts FROM memberships WHERE organisation_id = $1 AND user_id = $2", crosses=DIRECTORY)
 
@@ -80,8 +80,8 @@ async def mark_seen(db: Connection, hash: bytes, seconds: float) -> None:
     await MARK_SEEN.run(db, hash, seconds)
 
 
-async def change(tx: Tx, user_id: int, name: str, time_zone: str | None) -> None:
-    await CHANGE.run(tx, user_id, name, time_zone)
+async def change(tx: Tx, user_id: int, name: str, time_zone: str | None, currency: str | None) -> None:
+    await CHANGE.run(tx, user_id, name, time_zone, currency)
 
 
 async def find_alerts(db: Connection, organisation_id: int, user_id: int) -> str | None:
