@@ -201,12 +201,15 @@ NAMES = "(select) => [...select.options].map((option) => option.textContent)"
 
 
 @pytest.mark.parametrize(
-    ("language", "country", "currency"),
-    [("en", "Japan (JP)", "Indonesian Rupiah (IDR)"), ("id", "Jepang (JP)", "Rupiah Indonesia (IDR)")],
+    ("language", "country", "currency", "own"),
+    [
+        ("en", "Japan (JP)", "Indonesian Rupiah (IDR)", "The company's"),
+        ("id", "Jepang (JP)", "Rupiah Indonesia (IDR)", "Ikut perusahaan"),
+    ],
 )
 async def test_the_country_and_the_currency_are_chosen_by_name(
     browser: Browser, installation: Installation, database: Database, company: Environments, language: str,
-    country: str, currency: str, api: httpx.AsyncClient,
+    country: str, currency: str, own: str, api: httpx.AsyncClient,
 ) -> None:  # fmt: skip
     email = await make_person(database, company)
     async with open_seat(browser, installation, database, email, language) as page:
@@ -221,6 +224,10 @@ async def test_the_country_and_the_currency_are_chosen_by_name(
         assert listed == await page.evaluate(
             "([names, to]) => [...names].sort((a, b) => a.localeCompare(b, to))", [listed, language]
         )
+        await page.goto("/console/profile")
+        assert await page.eval_on_selector("[name=currency]", CHOSEN) == own
+        await page.select_option("[name=currency]", label=currency)
+        await page.goto("/console/live/settings/company")
         await page.select_option("[name=country]", label=country)
         zones = await page.eval_on_selector_all("#zones option", "(all) => all.map((one) => one.value)")
         assert {"Asia/Jakarta", "Asia/Makassar", "Asia/Jayapura"} <= set(zones)

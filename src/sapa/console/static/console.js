@@ -375,7 +375,7 @@ for (const part of document.querySelectorAll("[data-names]")) {
     part.textContent = nameCode(part.textContent, part.dataset.names);
     continue;
   }
-  const chosen = part.value, options = [...part.options];
+  const chosen = part.value, options = [...part.options].filter((option) => option.value);
   for (const option of options) option.textContent = nameCode(option.value, part.dataset.names);
   part.append(...options.sort((a, b) => a.textContent.localeCompare(b.textContent, document.documentElement.lang)));
   part.value = chosen;
