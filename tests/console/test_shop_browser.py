@@ -148,7 +148,10 @@ async def test_the_chat_is_dressed_previewed_and_its_snippet_stays_at_hand(
             await page.get_by_role("button", name="Mulai mengobrol").click()
             await page.get_by_role("textbox", name="Tulis pesan").fill("Masih buka?")
             await page.get_by_role("button", name="Kirim", exact=True).click()
-            await expect(page.get_by_role("log")).to_contain_text("Ayu · 0812345678\nMasih buka?")
+            await expect(page.get_by_role("log")).to_contain_text("Masih buka?")
+        await page.goto("/console/live/inbox")
+        await page.get_by_role("link", name="Masih buka?").click()
+        await expect(page.locator(".stated")).to_contain_text("Ayu, +62 812-345-678")
 
 
 # What a browser does for a page that nobody looks at: its notifications, tones and badge are written down.
