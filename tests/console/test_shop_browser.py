@@ -4,6 +4,7 @@ import httpx
 import pytest
 from playwright.async_api import Browser, Page, expect
 
+from sapa.console.import_pages import MOST_MAPPED
 from sapa.db.pool import Database
 from tests.conftest import Installation
 from tests.console.people import make_person
@@ -230,3 +231,24 @@ async def look_until(page: Page, title: str) -> None:
         return await page.title() == title or None
 
     await eventually(look)
+
+
+async def test_a_table_with_more_columns_than_the_form_shows_is_uploaded_mapped_and_imported(
+    browser: Browser, installation: Installation, database: Database, email: str
+) -> None:
+    columns = ["Pelanggan", "Nomor", *(f"Kolom {number}" for number in range(MOST_MAPPED))]
+    values = ["Ayu Lestari", "0812345678", *["x"] * MOST_MAPPED]
+    file = f"{','.join(columns)}\n{','.join(values)}\n".encode()
+    async with open_seat(browser, installation, database, email) as page:
+        await page.goto("/console/live/imports")
+        await page.set_input_files("[name=file]", {"name": "pelanggan.csv", "mimeType": "text/csv", "buffer": file})
+        await page.click("form[enctype] button")
+        await page.wait_for_url("**/mapping")
+        fields = page.locator("[name=field]")
+        await expect(fields).to_have_count(MOST_MAPPED)
+        await fields.nth(0).select_option("name")
+        await fields.nth(1).select_option("phoneNumber")
+        await page.click("button:text-is('Show the preview again')")
+        await expect(page.locator("main")).to_contain_text("+62812345678")
+        await page.click("button.main:text-is('Import')")
+        await expect(page.locator("main")).to_contain_text("1 created", timeout=30_000)

@@ -16,8 +16,10 @@ from sapa.http.errors import Invalid, PayloadTooLarge, RequestTimeout
 from sapa.http.exchange import BODY_SECONDS, UPLOAD_SECONDS
 from sapa.http.incoming import LARGE_BYTES
 
-MOST_FIELDS = 200
+MOST_FIELDS = 1_000
+"""As many as a table of 150 columns or a product of 100 variants needs."""
 MOST_FILES = 10
+MOST_OPEN_FIELDS = 200
 MOST_OPEN_BYTES = 65_536
 """For forms that are open to anybody."""
 MOST_BYTES = LARGE_BYTES
@@ -55,11 +57,11 @@ class FormBody:
             self._release()
 
 
-async def read_form(request: Request, has_file: bool) -> FormData:
+async def read_form(request: Request, has_file: bool, most_fields: int) -> FormData:
     seconds = UPLOAD_SECONDS if has_file else BODY_SECONDS
     try:
         async with asyncio.timeout(seconds):
-            form = await request.form(max_fields=MOST_FIELDS, max_files=MOST_FILES)
+            form = await request.form(max_fields=most_fields, max_files=MOST_FILES)
     except TimeoutError:
         raise RequestTimeout(f"The form did not arrive within {seconds:.0f} seconds.") from None
     except (HTTPException, ClientDisconnect) as error:

@@ -22,7 +22,9 @@ from sapa.console.execute import InProcessApi
 from sapa.console.forms import (
     MOST_BYTES,
     MOST_BYTES_WITH_FILE,
+    MOST_FIELDS,
     MOST_OPEN_BYTES,
+    MOST_OPEN_FIELDS,
     FormBody,
     comes_from_here,
     read_form,
@@ -319,7 +321,7 @@ def _find_environment(request: Request) -> str | None:
 
 
 async def _read_form(route: ConsoleRoute, page: PageRequest) -> None:
-    page.form = await read_form(page.request, route.has_file)
+    page.form = await read_form(page.request, route.has_file, MOST_OPEN_FIELDS if route.is_open else MOST_FIELDS)
     if not hmac.compare_digest(page.form_value("token").encode(), page.token.encode()):
         raise StaleForm
     if route.is_open and not comes_from_here(page.request):

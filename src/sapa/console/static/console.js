@@ -91,7 +91,7 @@ document.addEventListener("submit", (event) => {
     ask(button);
   } else if (button.getAttribute("aria-busy")) {
     event.preventDefault();
-  } else if (event.target.method === "post") {
+  } else if (event.target.getAttribute("method") === "post") {
     setTimeout(() => button.setAttribute("aria-busy", "true"));
     setTimeout(() => button.removeAttribute("aria-busy"), 10000); // the answer may be a file, and the page stays
   }
@@ -107,12 +107,14 @@ const KEPT = "sapa-typed";
 const UNSAVED = "sapa-unsaved"; // what drafts.js keeps
 const { person } = document.body.dataset;
 const isRefuge = document.querySelector("[data-keeps-input]") !== null;
-const listForms = (action) => [...document.forms].filter((form) => new URL(form.action).pathname === action);
+// Not form.action: a field of that name would stand in for it.
+const readPath = (form) => new URL(form.getAttribute("action") ?? "", location).pathname;
+const listForms = (path) => [...document.forms].filter((form) => readPath(form) === path);
 const listFields = (form, name) => [...form.elements].filter((field) => field.name === name);
 const isKept = ({ name, type }) => name && !/^(token|once|seen)$/.test(name) && !/^(password|file|submit|button|fieldset)$/.test(type);
 document.addEventListener("submit", (event) => {
   const form = event.target;
-  if (event.defaultPrevented || form.method !== "post" || isRefuge || form.querySelector("[type=password]")) return;
+  if (event.defaultPrevented || form.getAttribute("method") !== "post" || isRefuge || form.querySelector("[type=password]")) return;
   if (form.matches("[data-forgets]")) {
     sessionStorage.removeItem(KEPT);
     navigator.serviceWorker?.controller?.postMessage("end");
@@ -120,7 +122,7 @@ document.addEventListener("submit", (event) => {
   }
   const values = {};
   for (const field of [...form.elements].filter(isKept)) (values[field.name] ??= []).push([field.value, field.checked]);
-  const action = new URL(form.action).pathname;
+  const action = readPath(form);
   sessionStorage.setItem(KEPT, JSON.stringify({ person, action, place: listForms(action).indexOf(form), values }));
 });
 const restore = (form, values) => {
