@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator
+from html import unescape
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -311,3 +312,64 @@ async def test_named_filters_say_how_many_rows_they_have(api: httpx.AsyncClient,
     assert 'name="stockAtMost" value="5"' in low
     by_stock = (await owner.get("/live/products", params={"sort": "stock:asc"})).text
     assert 'aria-sort="ascending"' in by_stock
+
+
+async def open_form(browser: httpx.AsyncClient, path: str, action: str = "") -> dict[str, str]:
+    """The fields of a page's form, as a browser would send them."""
+    page = (await browser.get(f"/live{path}")).text
+    return read_fields(page[page.index(f'action="/console/live{action or path}"') :].partition("</form>")[0])
+
+
+def read_fields(form: str) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for tag in re.findall(r"<(?:input|textarea)[^>]*>", form):
+        name, value = re.search(r'name="([^"]+)"', tag), re.search(r'value="([^"]*)"', tag)
+        if name and 'type="radio"' not in tag and 'type="file"' not in tag:
+            fields.setdefault(name[1], []).append(unescape(value[1]) if value else "")
+    return fields
+
+
+async def test_what_somebody_else_changed_meanwhile_is_not_overwritten_unseen(
+    api: httpx.AsyncClient, owner: httpx.AsyncClient, agent: httpx.AsyncClient
+) -> None:
+    line = {"title": "Kopi", "price": 50_000, "quantity": 1}
+    order = await make_order(api, lineItems=[line])
+    draft = (await api.post("/draft-orders", json={"lineItems": [line]})).json()["data"]
+    customer = await make_customer(api, firstName="Ayu", tags=["vip"])
+    product = await make_product(api, variants=[{"title": "M", "price": 85_000, "inventoryQuantity": 9}])
+    order_path, draft_path = f"/orders/{order['id']}", f"/draft-orders/{draft['id']}"
+    order_line, draft_line = f"quantity-{order['lineItems'][0]['id']}", f"quantity-{draft['lineItems'][0]['id']}"
+    for page, action, first, second, said in (
+        (order_path, f"{order_path}/edit", {order_line: "3"}, {"shippingPrice": "9.000"}, "changed this to “3”"),
+        (order_path, f"{order_path}/details", {"notes": "Kado"}, {"tags": "gift"}, "changed this to “Kado”"),
+        (draft_path, draft_path, {draft_line: "3"}, {"discount": "5.000"}, "changed this to “3”"),
+        (draft_path, f"{draft_path}/details", {"tags": "gift"}, {"notes": "Kado"}, "changed this to “gift”"),
+        (f"/customers/{customer['id']}/edit", "", {"tags": ""}, {"lastName": "Lestari"}, "emptied this"),
+        (f"/products/{product['id']}/edit", "", {"variant.price": ["90.000", ""]}, {"name": "Kemeja"}, "“M · 90,000”"),
+    ):
+        action = action or page
+        form, other = await open_form(owner, page, action), await open_form(agent, page, action)
+        assert (await agent.post(f"/live{action}", data=other | first)).status_code == 303
+        refused = await owner.post(f"/live{action}", data=form | second)
+        assert refused.status_code == 409, action
+        assert "Somebody changed this meanwhile. Look at it and save again." in refused.text
+        assert said in unescape(refused.text)
+        again = read_fields(
+            refused.text[refused.text.index(f'action="/console/live{action}"') :].partition("</form>")[0]
+        )
+        assert {name: again[name] for name in second} == {name: [value] for name, value in second.items()}
+        saved = await owner.post(f"/live{action}", data=again)
+        assert saved.status_code == 303, "whoever has seen it can save over it"
+        assert (await owner.post(f"/live{action}", data=again)).status_code == 303, "the same form again is no conflict"
+    assert (await api.get(order_path)).json()["data"]["shippingTotal"] == 9_000
+
+
+async def test_stock_that_was_sold_meanwhile_refuses_no_change_of_the_product(
+    api: httpx.AsyncClient, owner: httpx.AsyncClient
+) -> None:
+    product = await make_product(api, variants=[{"title": "M", "price": 85_000, "inventoryQuantity": 9}])
+    form = await open_form(owner, f"/products/{product['id']}/edit")
+    await make_order(api, lineItems=[{"productVariantId": product["variants"][0]["id"], "quantity": 2}])
+    assert (await owner.post(f"/live/products/{product['id']}/edit", data=form | {"name": "Kemeja"})).status_code == 303
+    (variant,) = (await api.get(f"/products/{product['id']}")).json()["data"]["variants"]
+    assert variant["inventoryQuantity"] == 7

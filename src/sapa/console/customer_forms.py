@@ -8,6 +8,7 @@ from sapa.console.fields import gather, split_words
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import DEVELOPERS, EVERYBODY
 from sapa.console.routes import console, go_to
+from sapa.console.shown_fields import build_shown, put_shown
 from sapa.customers.types import CustomerExists
 from sapa.http.errors import Invalid
 
@@ -47,7 +48,7 @@ async def change_customer(page: PageRequest) -> Response:
     stored = {address["id"]: address for address in customer["addresses"]}
     body["addresses"] = [stored.get(address["id"], {}) | address for address in body["addresses"]]
     body["addresses"] += customer["addresses"][MOST_ADDRESSES:]
-    await page.call("PUT", f"/customers/{customer['id']}", body=body)
+    await put_shown(page, f"/customers/{customer['id']}", body, _list_shown(customer))
     return go_to(page.path(f"/customers/{customer['id']}"))
 
 
@@ -65,19 +66,34 @@ async def _get_customer(page: PageRequest) -> Json:
 
 
 def _show_form(page: PageRequest, customer: Json | None) -> Response:
+    stored = customer or {}
     if page.form:
         values = {name: page.form_value(name) for name in (*TEXTS, "externalId", "tags")}
         addresses = _list_typed(page)
     else:
-        stored = customer or {}
         values = {name: stored.get(name) or "" for name in (*TEXTS, "externalId")}
         values["tags"] = ", ".join(stored.get("tags", []))
         addresses = stored.get("addresses", [])[:MOST_ADDRESSES]
     if len(addresses) < MOST_ADDRESSES:
         addresses = [*addresses, dict.fromkeys((*ADDRESS, "mainAddress"), "")]
     return page.show(
-        "customer_form.html", customer=customer, values=values, addresses=addresses, existing=name_existing(page)
+        "customer_form.html",
+        customer=customer,
+        values=values,
+        addresses=addresses,
+        existing=name_existing(page),
+        shown=build_shown(page, _list_shown(stored)),
     )
+
+
+def _list_shown(customer: Json) -> dict[str, str]:
+    """What the form shows of a stored customer."""
+    addresses = [
+        ", ".join(filter(None, (one[name] for name in ADDRESS[1:]))) + (" ★" if one["mainAddress"] else "")
+        for one in customer.get("addresses", [])[:MOST_ADDRESSES]
+    ]
+    fields = {name: customer.get(name) or "" for name in TEXTS}
+    return fields | {"tags": ", ".join(customer.get("tags", [])), "addresses": "; ".join(addresses)}
 
 
 def name_existing(page: PageRequest) -> str:

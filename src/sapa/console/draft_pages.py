@@ -3,10 +3,11 @@
 from starlette.responses import Response
 
 from sapa.console.inbox_queue import read_people
-from sapa.console.order_pages import MOST_LINES, gather_edit
+from sapa.console.order_pages import DETAILS_SHOWN, MOST_LINES, gather_edit, list_details, list_edited
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import DEVELOPERS, EVERYBODY
 from sapa.console.routes import console, go_to
+from sapa.console.shown_fields import build_shown, put_shown
 
 STATUSES = ("open", "completed")
 
@@ -31,8 +32,9 @@ async def show_draft(page: PageRequest) -> Response:
         draft=draft,
         error_currency=draft["currency"],
         most_lines=MOST_LINES,
-        given=page.form_value,
         names=names,
+        shown=build_shown(page, list_edited(page, draft)),
+        details_shown=build_shown(page, list_details(draft), DETAILS_SHOWN),
     )
 
 
@@ -40,7 +42,7 @@ async def show_draft(page: PageRequest) -> Response:
 async def change_draft(page: PageRequest) -> Response:
     id = page.request.path_params["id"]
     draft = (await page.call("GET", f"/draft-orders/{id}"))["data"]
-    await page.call("PUT", f"/draft-orders/{id}", body=await gather_edit(page, draft))
+    await put_shown(page, f"/draft-orders/{id}", await gather_edit(page, draft), list_edited(page, draft))
     return go_to(page.path(f"/draft-orders/{id}"))
 
 

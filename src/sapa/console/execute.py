@@ -72,7 +72,7 @@ class InProcessApi:
         media_type, content = upload or (JSON, msgspec.json.encode(body))
         params = {name: value for name, value in (query or {}).items() if value}
         arguments = endpoint.bind(values, urlencode(params).encode(), media_type, content)
-        info = RequestInfo("console", method, f"{base}{path}", base, "", "", [], {}, {}, content)
+        info = _describe(method, path, base, content)
         claim = _build_claim(company_id, once, info)
         try:
             if endpoint.takes_file and file is not None:
@@ -89,6 +89,14 @@ class InProcessApi:
         except SecretKeyMissing as error:
             raise translate(error) or error from None
         return msgspec.json.decode(response.body) if response.body else None
+
+    async def has_called(self, company_id: int, method: str, path: str, body: object, once: str | None) -> bool:
+        """Whether a call of the customer API with this `once` has succeeded."""
+        claim = _build_claim(company_id, once, _describe(method, path, Base.CUSTOMER, msgspec.json.encode(body)))
+        if claim is None:
+            return False
+        async with self._context.database.connection() as db:
+            return await idempotency.find(db, claim) is not None
 
     async def get_company(self, company_id: int) -> Company:
         company, until = self._companies.get(company_id, (None, 0.0))
@@ -111,6 +119,10 @@ class InProcessApi:
     async def _get_key(self, company_id: int, role: Role, user: ChangeActor | None) -> Key:
         company = await self.get_company(company_id)
         return Key("console", company, SCOPES[role], frozenset(KeyProduct), AllowList([]), 0, None, None, user=user)
+
+
+def _describe(method: str, path: str, base: Base, content: bytes) -> RequestInfo:
+    return RequestInfo("console", method, f"{base}{path}", base, "", "", [], {}, {}, content)
 
 
 def _build_claim(company_id: int, once: str | None, info: RequestInfo) -> IdempotencyClaim | None:

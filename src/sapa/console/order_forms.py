@@ -8,18 +8,25 @@ from starlette.responses import Response
 
 from sapa.console.draft_pages import show_draft
 from sapa.console.fields import gather, parse_count, parse_money, split_words
-from sapa.console.order_pages import SHIPPING_TITLE, parse_discount, show_order
+from sapa.console.order_pages import (
+    ADDRESS,
+    DETAILS_SHOWN,
+    SHIPPING_TITLE,
+    list_details,
+    parse_discount,
+    show_order,
+)
 from sapa.console.page_request import PageRequest
 from sapa.console.rendering import show_person
 from sapa.console.roles import EVERYBODY
 from sapa.console.routes import console, go_to
+from sapa.console.shown_fields import put_shown
 from sapa.console.suggestion_pages import choose_article, choose_customer
 from sapa.db.connection import DatabaseAway
 from sapa.http.errors import ApiError, Invalid, NotFound
 
 CONTACT = ("firstName", "lastName", "email", "phoneNumber")
 LINE = ("title", "productVariantId", "price", "quantity")
-ADDRESS = ("address1", "address2", "city", "province", "zip", "country")
 NEW_LINES = 5
 MOST_NEW_LINES = 30
 
@@ -66,7 +73,7 @@ async def change_details(page: PageRequest) -> Response:
     order = (await page.call("GET", f"/orders/{id}"))["data"]
     body: Json = {"notes": page.form_value("notes") or None, "tags": split_words(page.form_value("tags"))}
     body["shippingAddress"] = _gather_address(page, order["shippingAddress"])
-    await page.call("PUT", f"/orders/{id}", body=body)
+    await put_shown(page, f"/orders/{id}", body, list_details(order), DETAILS_SHOWN)
     return go_to(page.path(f"/orders/{id}"))
 
 
@@ -85,7 +92,7 @@ async def change_draft_details(page: PageRequest) -> Response:
         customer_id = await choose_customer(page, "customer", words)
     if customer_id and customer_id != draft["customerId"]:
         body |= {"customerId": customer_id, "customer": None}
-    await page.call("PUT", f"/draft-orders/{id}", body=body)
+    await put_shown(page, f"/draft-orders/{id}", body, list_details(draft), DETAILS_SHOWN)
     return go_to(page.path(f"/draft-orders/{id}"))
 
 

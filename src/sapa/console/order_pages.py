@@ -13,6 +13,7 @@ from sapa.console.member_names import read_member_names
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import EVERYBODY
 from sapa.console.routes import console, go_to
+from sapa.console.shown_fields import build_shown, put_shown
 from sapa.console.suggestion_pages import choose_article
 from sapa.http.errors import Invalid
 from sapa.orders.settlement.types import FinancialStatus, FulfillmentStatus
@@ -44,6 +45,8 @@ METHODS = ("bank_transfer", "cash", "cod", "qris", "e_wallet", "card", "other")
 MOST_LINES = 50
 """Lines that a form shows; the API changes orders of more lines."""
 HISTORY = "20"
+ADDRESS = ("address1", "address2", "city", "province", "zip", "country")
+DETAILS_SHOWN = "detailsShown"
 SHIPPING_TITLE = "Ongkos kirim"
 """Of a shipping line that nobody named; customers read it."""
 
@@ -81,7 +84,8 @@ async def show_order(page: PageRequest) -> Response:
         names=names,
         most_lines=MOST_LINES,
         sent=page.request.url.path.rpartition("/")[2],
-        given=page.form_value,
+        shown=build_shown(page, list_edited(page, order)),
+        details_shown=build_shown(page, list_details(order), DETAILS_SHOWN),
     )
 
 
@@ -155,8 +159,33 @@ async def edit_order(page: PageRequest) -> Response:
     """New quantities (0 removes a line), one more line, the shipping and the discount."""
     id = page.request.path_params["id"]
     order = (await page.call("GET", f"/orders/{id}"))["data"]
-    await page.call("PUT", f"/orders/{id}", body=await gather_edit(page, order))
+    await put_shown(page, f"/orders/{id}", await gather_edit(page, order), list_edited(page, order))
     return _go_back(page)
+
+
+def list_edited(page: PageRequest, of: dict[str, Any]) -> dict[str, str]:
+    """What the form of an order or a draft shows of its lines and amounts."""
+    fields = {f"quantity-{line['id']}": str(line["quantity"]) for line in of["lineItems"][:MOST_LINES]}
+    if len(of["shippingLines"]) <= 1:
+        shipping: dict[str, Any] = next(iter(of["shippingLines"]), {"title": "", "price": None})
+        fields |= {"shippingTitle": shipping["title"], "shippingPrice": _show(page, shipping["price"], of["currency"])}
+    if len(of["discounts"]) <= 1:
+        discount: dict[str, Any] = next(iter(of["discounts"]), {"title": "", "percentage": None, "amount": None})
+        is_percentage = discount["percentage"] is not None
+        amount = f"{discount['percentage']}%" if is_percentage else _show(page, discount["amount"], of["currency"])
+        fields |= {"discount": amount, "discountTitle": discount["title"] or ""}
+    return fields
+
+
+def _show(page: PageRequest, amount: float | None, currency: str) -> str:
+    return "" if amount is None else page.formats.money(amount, currency)
+
+
+def list_details(of: dict[str, Any]) -> dict[str, str]:
+    """What the form of an order or a draft shows of its address, notes and tags."""
+    address = of["shippingAddress"] or {}
+    fields = {f"to.{name}": address.get(name) or "" for name in ADDRESS}
+    return fields | {"notes": of["notes"] or "", "tags": ", ".join(of["tags"])}
 
 
 async def gather_edit(page: PageRequest, order: dict[str, Any]) -> dict[str, Any]:

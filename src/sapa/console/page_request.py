@@ -163,6 +163,10 @@ class PageRequest(Struct):
         value = self.form.get(name)
         return value.strip() if isinstance(value, str) else ""
 
+    def typed(self, name: str, stored: object = "") -> object:
+        """A field of the form that was sent; what is stored if the form is another one."""
+        return self.form_value(name) if name in self.form else stored
+
     def form_values(self, name: str) -> list[str]:
         return [value for value in self.form.getlist(name) if isinstance(value, str)]
 

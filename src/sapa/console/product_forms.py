@@ -11,6 +11,8 @@ from sapa.console.form_files import list_files, open_stream
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import DEVELOPERS, EVERYBODY
 from sapa.console.routes import console, go_to
+from sapa.console.shown_fields import build_shown, put_shown
+from sapa.console.translations import translate
 from sapa.http.errors import Invalid
 
 STATUSES = ("active", "draft", "archived")
@@ -57,7 +59,8 @@ async def change_product(page: PageRequest) -> Response:
     await _upload_pictures(page)
     if page.form_value("step"):
         return _show_form(page, product)
-    await page.call("PUT", f"/products/{product['id']}", body=_gather_body(page, product))
+    body = _gather_body(page, product)
+    await put_shown(page, f"/products/{product['id']}", body, _list_shown(page, product))
     return go_to(page.path(f"/products/{product['id']}"))
 
 
@@ -101,6 +104,7 @@ def _show_form(page: PageRequest, product: Json | None) -> Response:
         options=[*options, *[("", "")] * (OPTION_ROWS - len(options))],
         variants=variants if any(values for _, values in options) else [*variants, empty][:MOST_VARIANTS],
         statuses=STATUSES,
+        shown=build_shown(page, _list_shown(page, product or {})),
         hidden_variants=max(0, len(product["variants"]) - MOST_VARIANTS) if product else 0,
     )
 
@@ -112,6 +116,18 @@ def _read_stored(page: PageRequest, product: Json) -> tuple[Json, list[tuple[str
     values |= {name: ", ".join(product.get(name, [])) for name in ("tags", "types")}
     options = [(option["name"], ", ".join(option["values"])) for option in product.get("options", [])]
     return values, options, [_spread_variant(page, one) for one in product.get("variants", [])[:MOST_VARIANTS]]
+
+
+def _list_shown(page: PageRequest, product: Json) -> dict[str, str]:
+    """What the form shows of a stored product, but for the stock, which orders change."""
+    values, options, variants = _read_stored(page, product)
+    fields = {name: values[name] for name in ("name", "description", "pictures", "tags", "types")}
+    fields["status"] = str(translate(page.language, f"product {values['status']}"))
+    fields["options"] = "; ".join(f"{name}: {typed}" for name, typed in options)
+    for number, one in enumerate(variants):
+        parts = filter(None, (one[name] for name in ("title", "price", "compareAtPrice", "sku")))
+        fields[f"variants[{number}].price"] = " · ".join(parts)
+    return fields
 
 
 def _spread_variant(page: PageRequest, variant: Json) -> Json:
