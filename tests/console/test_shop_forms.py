@@ -123,6 +123,30 @@ async def test_a_products_options_make_variants_that_keep_their_ids(
     assert (await send(owner, f"/products/{made}/delete")).status_code == 303
 
 
+async def test_options_without_their_variants_are_not_saved_and_all_combinations_get_a_row(
+    api: httpx.AsyncClient, owner: httpx.AsyncClient
+) -> None:
+    product = await make_product(api, name="Kaus", variants=[{"title": "Kaus", "price": 85_000}])
+    path, sizes = f"/products/{product['id']}/edit", [str(number) for number in range(1, 11)]
+    form = await open_form(owner, path)
+    form |= {"optionName": ["Ukuran", "Warna"], "optionValues": [", ".join(sizes), "a, b, c, d, e, f, g, h, i, j"]}
+    refused = await owner.post(f"/live{path}", data=form)
+    assert refused.status_code == 400
+    assert "The new combinations have rows now" in refused.text
+    assert len(refused.content) < 200_000
+    rows = read_fields(refused.text[refused.text.index(f'action="/console/live{path}"') :].partition("</form>")[0])
+    assert (len(rows["variant.title"]), set(rows["variant.price"])) == (100, {"85,000"})
+    rows["variant.title"][7] = rows["variant.price"][7] = ""
+    assert (await owner.post(f"/live{path}", data=rows)).status_code == 303, "one that is not sold was removed"
+    for sent in ({}, {"step": "variants"}):
+        beyond = await owner.post(
+            f"/live{path}", data=form | {"optionValues": [", ".join(sizes), "a,b,c,d,e,f,g,h,i,j,k"], **sent}
+        )
+        assert beyond.status_code == 400
+        assert "These options make 110 variants. At most 100 are possible." in beyond.text
+    assert len((await api.get(f"/products/{product['id']}")).json()["data"]["variants"]) == 99
+
+
 def variants(**columns: list[str]) -> Json:
     rows = len(columns["title"])
     names = ("id", "title", "price", "compareAtPrice", "sku", "stock", "stockBefore")
@@ -314,14 +338,14 @@ async def test_named_filters_say_how_many_rows_they_have(api: httpx.AsyncClient,
     assert 'aria-sort="ascending"' in by_stock
 
 
-async def open_form(browser: httpx.AsyncClient, path: str, action: str = "") -> dict[str, str]:
+async def open_form(browser: httpx.AsyncClient, path: str, action: str = "") -> Json:
     """The fields of a page's form, as a browser would send them."""
     page = (await browser.get(f"/live{path}")).text
     return read_fields(page[page.index(f'action="/console/live{action or path}"') :].partition("</form>")[0])
 
 
-def read_fields(form: str) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
+def read_fields(form: str) -> Json:
+    fields: Json = {}
     for tag in re.findall(r"<(?:input|textarea)[^>]*>", form):
         name, value = re.search(r'name="([^"]+)"', tag), re.search(r'value="([^"]*)"', tag)
         if name and 'type="radio"' not in tag and 'type="file"' not in tag:

@@ -1,6 +1,7 @@
 """Products created, changed and deleted by form. Options make variants; a variant that stays keeps its id."""
 
 from itertools import product as combine
+from math import prod
 from typing import Any
 
 from starlette.datastructures import FormData
@@ -17,8 +18,8 @@ from sapa.http.errors import Invalid
 
 STATUSES = ("active", "draft", "archived")
 VARIANT = ("id", "title", "price", "compareAtPrice", "sku", "stock", "stockBefore")
-MOST_VARIANTS = 20
-"""Variants that the form shows; the API changes products that have more."""
+MOST_VARIANTS = 100
+"""Of a product, as in the API."""
 OPTION_ROWS = 3
 SEPARATOR = " / "
 
@@ -36,8 +37,10 @@ async def show_new_product(page: PageRequest) -> Response:
 async def create_product(page: PageRequest) -> Response:
     await _upload_pictures(page)
     if page.form_value("step"):
+        _create_variants(page)
         return await show_new_product(page)
-    body = _gather_body(page, None) | {"productId": page.form_value("productId") or None}
+    _require_variants(page, [])
+    body = _gather_body(page) | {"productId": page.form_value("productId") or None}
     made = await page.call("POST", "/products", body=body)
     return go_to(page.path(f"/products/{made['data']['id']}"))
 
@@ -58,8 +61,10 @@ async def change_product(page: PageRequest) -> Response:
     product = await _get_product(page)
     await _upload_pictures(page)
     if page.form_value("step"):
+        _create_variants(page)
         return _show_form(page, product)
-    body = _gather_body(page, product)
+    _require_variants(page, [option["values"] for option in product["options"]])
+    body = _gather_body(page)
     await put_shown(page, f"/products/{product['id']}", body, _list_shown(page, product))
     return go_to(page.path(f"/products/{product['id']}"))
 
@@ -102,10 +107,9 @@ def _show_form(page: PageRequest, product: Json | None) -> Response:
         product=product,
         values=values,
         options=[*options, *[("", "")] * (OPTION_ROWS - len(options))],
-        variants=variants if any(values for _, values in options) else [*variants, empty][:MOST_VARIANTS],
+        variants=variants if any(values for _, values in options) else [*variants, empty],
         statuses=STATUSES,
         shown=build_shown(page, _list_shown(page, product or {})),
-        hidden_variants=max(0, len(product["variants"]) - MOST_VARIANTS) if product else 0,
     )
 
 
@@ -115,7 +119,7 @@ def _read_stored(page: PageRequest, product: Json) -> tuple[Json, list[tuple[str
     values["pictures"] = "\n".join(filter(None, [product.get("media"), *product.get("medias", [])]))
     values |= {name: ", ".join(product.get(name, [])) for name in ("tags", "types")}
     options = [(option["name"], ", ".join(option["values"])) for option in product.get("options", [])]
-    return values, options, [_spread_variant(page, one) for one in product.get("variants", [])[:MOST_VARIANTS]]
+    return values, options, [_spread_variant(page, one) for one in product.get("variants", [])]
 
 
 def _list_shown(page: PageRequest, product: Json) -> dict[str, str]:
@@ -145,26 +149,46 @@ def _spread_variant(page: PageRequest, variant: Json) -> Json:
 
 
 def _read_typed(page: PageRequest) -> tuple[Json, list[tuple[str, str]], list[Json]]:
-    """As it was typed, with a row for every combination of the options."""
     names = ("name", "description", "productId", "status", "pictures", "tags", "types")
     values = {name: page.form_value(name) for name in names}
     options = [(name, typed) for name, typed in _list_options(page) if name or typed]
-    variants = [one for one in _list_variants(page) if one["title"] or one["price"]]
-    if page.form_value("step") == "variants":
-        variants = _combine(options, variants)
-    return values, options, variants
+    return values, options, _list_variants(page)
 
 
-def _combine(options: list[tuple[str, str]], variants: list[Json]) -> list[Json]:
-    """Every combination; those that there are keep what was typed, and new ones start with the first one's price."""
-    lists = [split_words(typed) for _, typed in options if split_words(typed)]
-    if not lists:
-        return variants
-    known = {one["title"]: one for one in variants}
-    first = variants[0] if variants else dict.fromkeys(VARIANT, "")
-    fresh = dict.fromkeys(VARIANT, "") | {name: first[name] for name in ("price", "compareAtPrice")}
+def _create_variants(page: PageRequest) -> None:
+    """The form gets every combination: those that there are keep what was typed, new ones start with the first one's
+    price."""
+    if not (lists := _list_values(page)):
+        return
+    variants = _list_variants(page)
+    typed = {one["title"]: one for one in variants}
+    empty = dict.fromkeys(VARIANT, "")
+    first = next(iter(variants), empty)
+    fresh = empty | {name: first[name] for name in ("price", "compareAtPrice")}
     titles = [SEPARATOR.join(values) for values in combine(*lists)]
-    return [known.get(title) or fresh | {"title": title} for title in titles[:MOST_VARIANTS]]
+    rows = [typed.get(title) or fresh | {"title": title} for title in titles]
+    others = [(name, value) for name, value in page.form.multi_items() if not name.startswith("variant.")]
+    page.form = FormData([*others, *((f"variant.{name}", row[name]) for row in rows for name in VARIANT)])
+
+
+def _require_variants(page: PageRequest, stored: list[list[str]]) -> None:
+    """Every value of options that were changed is in a variant. Some combinations may be missing: they were removed."""
+    lists = _list_values(page)
+    if lists == stored:
+        return
+    titles = {one["title"] for one in _list_variants(page)}
+    combinations = (enumerate(values) for values in combine(*lists) if SEPARATOR.join(values) in titles)
+    if len({value for values in combinations for value in values}) < sum(map(len, lists)):
+        _create_variants(page)
+        raise Invalid.field("variants", "has rows for new combinations; check them and save again")
+
+
+def _list_values(page: PageRequest) -> list[list[str]]:
+    """The values of each option."""
+    lists = [values for name, typed in _list_options(page) if name and (values := split_words(typed))]
+    if (wanted := prod(map(len, lists))) > MOST_VARIANTS:
+        raise Invalid.field("options", f"make {wanted} variants; at most {MOST_VARIANTS} are possible")
+    return lists
 
 
 def _list_options(page: PageRequest) -> list[tuple[str, str]]:
@@ -174,17 +198,16 @@ def _list_options(page: PageRequest) -> list[tuple[str, str]]:
 
 def _list_variants(page: PageRequest) -> list[Json]:
     columns = [page.form_values(f"variant.{name}") for name in VARIANT]
-    return [
+    rows = [
         {name: text.strip() for name, text in zip(VARIANT, row, strict=True)} for row in zip(*columns, strict=False)
     ]
+    return [one for one in rows if one["title"] or one["price"]]
 
 
-def _gather_body(page: PageRequest, product: Json | None) -> Json:
+def _gather_body(page: PageRequest) -> Json:
     pictures = page.form_value("pictures").split()
     options = [{"name": name, "values": split_words(typed)} for name, typed in _list_options(page) if name and typed]
-    typed = [one for one in _list_variants(page) if one["title"] or one["price"]]
-    variants = [_build_variant(page, number, one) for number, one in enumerate(typed)]
-    beyond = product["variants"][MOST_VARIANTS:] if product else []
+    variants = [_build_variant(page, number, one) for number, one in enumerate(_list_variants(page))]
     if not variants:
         raise Invalid.field("variants[0].price", "is required")
     return {
@@ -196,7 +219,7 @@ def _gather_body(page: PageRequest, product: Json | None) -> Json:
         "tags": split_words(page.form_value("tags")),
         "types": split_words(page.form_value("types")),
         "options": options,
-        "variants": [*variants, *({"id": one["id"]} for one in beyond)],
+        "variants": variants,
     }
 
 
