@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sapa.console.amounts import NotAnAmount, parse_typed_amount
+from sapa.console.amounts import NotAnAmount, parse_typed_amount, parse_typed_measure
 from sapa.console.formats import Formats
 
 TYPED = [
@@ -44,12 +44,22 @@ def test_an_amount_is_read_as_meant(text: str, language: str, currency: str, mea
 
 
 @pytest.mark.parametrize(
-    "text", ["", "Rp", "abc", "-5", "1e5", "1.2.3", "1,23,456", "10..0", "1.000.00", "9" * 16, "٣"]
+    "text",
+    ["", "Rp", "abc", "-5", "1e5", "1.2.3", "1,23,456", "10..0", "1.000.00", "9" * 16, "٣", "10.0000", "85.0001"],
 )
 def test_what_is_no_amount_is_refused(text: str) -> None:
     for language in ("en", "id"):
         with pytest.raises(NotAnAmount):
             parse_typed_amount(text, language, "IDR")
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "meant"),
+    [("1,5", "id", "1.5"), ("1.5", "id", "1.5"), ("0.250", "id", "0.250"), ("1.500", "id", "1500"),
+     ("1,5", "en", "1.5"), ("1,500", "en", "1500"), ("12", "en", "12")],
+)  # fmt: skip
+def test_a_measure_is_read_as_meant(text: str, language: str, meant: str) -> None:
+    assert parse_typed_measure(text, language) == Decimal(meant)
 
 
 @given(

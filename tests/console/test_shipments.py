@@ -79,6 +79,7 @@ async def test_an_order_is_priced_shipped_booked_tracked_and_cancelled(
     assert 'value="Jl. Melawai Raya No. 8"' in form
     assert 'value="150,000"' in form
     fields = RECEIVER | {"orderId": order["id"], "provider": "aggregator_carrier", "storeLocationId": store["id"]}
+    fields |= {"package.weight": "1.25", "package.length": "12.5", "package.itemQty": "1.000"}
     priced = await submit(agent, "/shipments/new", step="prices", **fields)
     services = _SERVICES.findall(priced.text)
     assert services
@@ -91,6 +92,7 @@ async def test_an_order_is_priced_shipped_booked_tracked_and_cancelled(
     draft = await parcels.get(sandbox, id)
     assert (draft["shippingStatus"], draft["orderId"], draft["serviceCode"]) == ("draft", order["id"], services[0])
     assert draft["fee"] is not None
+    assert [draft["package"][name] for name in ("weight", "length", "itemQty")] == [1.25, 12.5, 1000]
     assert draft["sender"]["name"] == "Budi"
     assert (await submit(agent, f"/shipments/{id}/book")).status_code == 303
     await parcels.until_status(sandbox, id, awb=...)

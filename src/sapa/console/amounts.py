@@ -1,4 +1,4 @@
-"""Amounts as people type them: 10.000, 10,000, Rp 10.000,50, 1,5 jt. Pure."""
+"""Amounts and measures as people type them: 10.000, 10,000, Rp 10.000,50, 1,5 jt. Pure."""
 
 import re
 from decimal import Decimal
@@ -11,7 +11,7 @@ GROUPS = {"en": ",", "id": "."}
 """What a language puts between thousands."""
 UNITS = {"rb": 10**3, "ribu": 10**3, "k": 10**3, "jt": 10**6, "juta": 10**6}
 _TYPED = re.compile(r"(?P<number>[0-9][0-9., ]*?)(?:,-|\.-)?\s*(?P<unit>rb|ribu|k|jt|juta)?", re.IGNORECASE)
-_GROUPED = re.compile(r"[0-9]{1,3}(?P<mark>[.,])[0-9]{3}(?:(?P=mark)[0-9]{3})*").fullmatch
+_GROUPED = re.compile(r"[1-9][0-9]{0,2}(?P<mark>[.,])[0-9]{3}(?:(?P=mark)[0-9]{3})*").fullmatch
 
 
 class NotAnAmount(ValueError):
@@ -30,11 +30,23 @@ def parse_typed_amount(text: str, language: str, currency: str) -> Decimal:
     unit = UNITS[typed["unit"].casefold()] if typed["unit"] else 1
     number = typed["number"].replace(" ", "")
     is_grouped = unit == 1 and (currency in WHOLE or DIGITS.get(currency) == 0)
-    return Decimal(_read(number, GROUPS["id" if language == "id" else "en"], is_grouped=is_grouped)) * unit
+    read = _read(number, language, is_grouped=is_grouped)
+    if unit == 1 and len(read.partition(".")[2]) > max(DIGITS.get(currency, 0), 2):
+        raise NotAnAmount  # 10.0000 is a mistake for 10.000 or 100.000, not ten
+    return Decimal(read) * unit
 
 
-def _read(number: str, group: str, *, is_grouped: bool) -> str:
+def parse_typed_measure(text: str, language: str) -> Decimal:
+    """A weight or a length."""
+    plain = re.sub(r"[\s\u00a0\u202f]+", "", text)
+    if not re.fullmatch(r"[0-9][0-9.,]*", plain) or len(plain) > MOST_DIGITS:
+        raise NotAnAmount
+    return Decimal(_read(plain, language, is_grouped=False))
+
+
+def _read(number: str, language: str, *, is_grouped: bool) -> str:
     """With a decimal point, and nothing else but digits."""
+    group = GROUPS["id" if language == "id" else "en"]
     marks = re.findall(r"[.,]", number)
     if not marks:
         return number

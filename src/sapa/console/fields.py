@@ -4,16 +4,17 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
-from sapa.console.amounts import NotAnAmount, parse_typed_amount
+from sapa.console.amounts import NotAnAmount, parse_typed_amount, parse_typed_measure
 from sapa.console.formats import get_zone
 from sapa.console.page_request import PageRequest
 from sapa.http.errors import Invalid
 from sapa.values.instants import format_instant
 
 MINUTE = len("2026-01-31T09:30")
-_GROUPED = re.compile(r"-?[0-9]{1,3}(?P<mark>[.,])[0-9]{3}(?:(?P=mark)[0-9]{3})*").fullmatch
+_GROUPED = re.compile(r"-?[1-9][0-9]{0,2}(?P<mark>[.,])[0-9]{3}(?:(?P=mark)[0-9]{3})*").fullmatch
 
 
 def gather(
@@ -22,6 +23,8 @@ def gather(
     numbers: Iterable[str] = (),
     values: Mapping[str, str] | None = None,
     amounts: Iterable[str] = (),
+    measures: Iterable[str] = (),
+    counts: Iterable[str] = (),
 ) -> dict[str, Any]:
     """The body of the form's fields; empty fields and empty objects are null. `values` take precedence."""
     body: dict[str, Any] = {}
@@ -32,6 +35,10 @@ def gather(
         _put(body, name, parse_number(name, typed.get(name, page.form_value(name))))
     for name in amounts:
         _put(body, name, parse_money(page, name))
+    for name in counts:
+        _put(body, name, parse_count(name, page.form_value(name)))
+    for name in measures:
+        _put(body, name, parse_measure(page, name))
     return {name: _prune(value) for name, value in body.items()}
 
 
@@ -44,7 +51,17 @@ def parse_money(page: PageRequest, name: str, currency: str = "", text: str | No
         amount = parse_typed_amount(typed, page.language, currency or (page.company.currency if page.company else ""))
     except NotAnAmount:
         raise Invalid.field(name, "must be an amount, such as 10000") from None
-    return int(amount) if amount == amount.to_integral_value() else float(amount)
+    return _simplify(amount)
+
+
+def parse_measure(page: PageRequest, name: str) -> int | float | None:
+    """A weight or a length, as the reader's language writes it."""
+    if not (typed := page.form_value(name)):
+        return None
+    try:
+        return _simplify(parse_typed_measure(typed, page.language))
+    except NotAnAmount:
+        raise Invalid.field(name, "must be a number, such as 1.5") from None
 
 
 def spread(resource: Any, names: Iterable[str]) -> dict[str, str]:
@@ -74,6 +91,12 @@ def parse_count(name: str, text: str) -> int | float | None:
     return parse_number(name, re.sub(r"[.,]", "", text) if _GROUPED(text) else text)
 
 
+def parse_units(name: str, text: str) -> int | float:
+    """How many of an item: one if nothing is said."""
+    units = parse_count(name, text)
+    return 1 if units is None else units
+
+
 def parse_instant(page: PageRequest, text: str, is_end: bool = False) -> str:
     """A browser's local date and time to the minute, in the reader's time zone; an end is the end of its minute."""
     if len(text) != MINUTE:
@@ -94,6 +117,10 @@ def spread_instant(page: PageRequest, value: str | None) -> str:
         return ""
     zone = get_zone(page.time_zone)
     return datetime.fromisoformat(value).astimezone(zone).strftime("%Y-%m-%dT%H:%M")
+
+
+def _simplify(number: Decimal) -> int | float:
+    return int(number) if number == number.to_integral_value() else float(number)
 
 
 def _put(body: dict[str, Any], name: str, value: Any) -> None:

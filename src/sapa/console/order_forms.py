@@ -7,7 +7,7 @@ import asyncpg
 from starlette.responses import Response
 
 from sapa.console.draft_pages import show_draft
-from sapa.console.fields import gather, parse_count, parse_money, split_words
+from sapa.console.fields import gather, parse_money, parse_units, split_words
 from sapa.console.order_pages import (
     ADDRESS,
     DETAILS_SHOWN,
@@ -174,7 +174,7 @@ async def _list_lines(page: PageRequest) -> list[Json]:
         if not title.strip():
             continue
         at = f"lineItems[{number}]"
-        line: Json = {"quantity": parse_count(f"{at}.quantity", quantity.strip()) or 1}
+        line: Json = {"quantity": parse_units(f"{at}.quantity", quantity.strip())}
         amount = parse_money(page, f"{at}.price", text=price.strip())
         if amount is not None:
             line |= {"title": title.strip(), "price": amount}

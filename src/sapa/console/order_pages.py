@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from sapa.console.fields import parse_count, parse_money, parse_number
+from sapa.console.fields import parse_count, parse_money, parse_number, parse_units
 from sapa.console.filter_pages import list_saved
 from sapa.console.listing import NamedFilters, build_tabs, count_cells, read_cells, read_list
 from sapa.console.member_names import read_member_names
@@ -196,7 +196,7 @@ async def gather_edit(page: PageRequest, order: dict[str, Any]) -> dict[str, Any
         if (quantity := _parse_quantity(page, line))
     ]
     if title := page.form_value("title"):
-        line: dict[str, Any] = {"quantity": parse_count("quantity", page.form_value("quantity")) or 1}
+        line: dict[str, Any] = {"quantity": parse_units("quantity", page.form_value("quantity"))}
         if (price := parse_money(page, "price", order["currency"])) is not None:
             line |= {"title": title, "price": price}
         else:

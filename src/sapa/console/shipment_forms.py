@@ -15,15 +15,15 @@ from sapa.shipping.providers import PROVIDERS
 
 PARTY = ("name", "phone", "email", "address", "city", "province", "zip", "notes")
 RECEIVER = tuple(f"delivery.{name}" for name in PARTY)
-PACKAGE = ("weight", "length", "width", "height", "itemQty")
+MEASURES = tuple(f"package.{name}" for name in ("weight", "length", "width", "height"))
 TEXTS = ("orderId", "provider", "storeLocationId", "pickupCity", "package.itemName", *RECEIVER)
 NUMBERS = (
     "delivery.kecamatanId", "delivery.kelurahanId", "delivery.coordinates.lat", "delivery.coordinates.lng",
-    *(f"package.{name}" for name in PACKAGE),
 )  # fmt: skip
+COUNTS = ("package.itemQty",)
 AMOUNTS = ("codAmount", "package.itemValue")
 AREA = tuple(f"delivery.{name}" for name in AREA_FIELDS)
-FIELDS = (*TEXTS, *NUMBERS, *AMOUNTS, *AREA, "service", "serviceName", "fee", "insurance")
+FIELDS = (*TEXTS, *NUMBERS, *MEASURES, *COUNTS, *AMOUNTS, *AREA, "service", "serviceName", "fee", "insurance")
 MOST_STORES = "100"
 SERVICE = (
     "serviceCode", "serviceName", "serviceType", "insuranceFee", "codFee", "estimate", "distance", "vehicleType",
@@ -83,7 +83,7 @@ def _gather_body(page: PageRequest) -> dict[str, Any]:
     values = {name: page.form_value(name) for name in AREA} | {name: page.form_value(name) for name in RECEIVER}
     take_found(page, "delivery.", values)
     check_choice("delivery.", values)
-    return gather(page, TEXTS, NUMBERS, values, AMOUNTS)
+    return gather(page, TEXTS, NUMBERS, values, AMOUNTS, MEASURES, COUNTS)
 
 
 async def _prefill(page: PageRequest) -> dict[str, str]:

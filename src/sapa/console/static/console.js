@@ -323,7 +323,7 @@ for (const field of document.querySelectorAll("[data-areas]")) {
 // An amount is echoed as it will be stored: people group thousands, and a mistake of three zeros is seen at once. It is read as
 // amounts.py reads it; what the server refuses has no echo.
 const UNITS = { rb: 3, ribu: 3, k: 3, jt: 6, juta: 6 };
-const isGrouped = (number) => /^[0-9]{1,3}([.,])[0-9]{3}(\1[0-9]{3})*$/.test(number);
+const isGrouped = (number) => /^[1-9][0-9]{0,2}([.,])[0-9]{3}(\1[0-9]{3})*$/.test(number);
 const readNumber = (number, group, isWhole) => {
   const marks = number.match(/[.,]/g) ?? [], last = marks.at(-1);
   if (!marks.length) return number;
@@ -341,22 +341,32 @@ const readAmount = (text, language, currency, digits) => {
   const number = readNumber(typed[1].replaceAll(" ", ""), language === "id" ? "." : ",", !zeros && (currency === "IDR" || digits === 0));
   if (number === null) return null;
   const decimals = number.split(".")[1] ?? "", amount = Number(`${number}e${zeros}`);
+  if (!zeros && decimals.length > Math.max(digits, 2)) return null;
   return decimals.replace(/0+$/, "").length - zeros > digits || amount >= 1e15 ? null : amount;
 };
+const writeNumber = (number) => number.toLocaleString(document.documentElement.lang === "id" ? "id-ID" : "en-GB", { maximumFractionDigits: 4 });
 const echoAmount = ({ value, dataset: { money, language, digits } }) => {
   const amount = readAmount(value, language, money, Number(digits));
   if (amount === null) return null;
-  return `${money === "IDR" ? "Rp" : money}\u00a0${amount.toLocaleString(language === "id" ? "id-ID" : "en-GB", { maximumFractionDigits: 4 })}`;
+  return `${money === "IDR" ? "Rp" : money}\u00a0${writeNumber(amount)}`;
 };
-for (const input of document.querySelectorAll("[data-money]")) {
+// A measure with its unit; of things that have no halves, which have no unit, only what was grouped.
+const readMeasure = (text, language) => (/^[0-9][0-9., ]*$/.test(text) ? readNumber(text.replaceAll(" ", ""), language === "id" ? "." : ",", false) : null);
+const echoNumber = ({ value, dataset: { unit } }) => {
+  const text = value.trim();
+  if (!unit) return isGrouped(text) ? writeNumber(Number(text.replace(/[.,]/g, ""))) : null;
+  const number = readMeasure(text, document.documentElement.lang);
+  return number === null ? null : `${writeNumber(Number(number))}\u00a0${unit}`;
+};
+for (const input of document.querySelectorAll("[data-money], [data-unit]")) {
   const [name, value] = input.dataset.when?.split(" ") ?? [];
   const echo = make("p", { class: "echo", role: "status" });
   (input.closest("label") ?? input).after(echo);
   const show = () => {
     const isMoney = !name || input.form.elements[name].value === value;
-    const amount = isMoney ? echoAmount(input) : null;
-    echo.hidden = amount === null;
-    if (amount !== null) echo.textContent = `= ${amount}`;
+    const read = !isMoney ? null : input.dataset.money ? echoAmount(input) : echoNumber(input);
+    echo.hidden = read === null;
+    if (read !== null) echo.textContent = `= ${read}`;
   };
   (name ? input.form : input).addEventListener("input", show);
   show();
