@@ -125,6 +125,8 @@ async def test_a_second_answer_asks_first(
     assert "\nMasih ada.</textarea>" in asked.text
     again = re.findall(r'name="seen" value="(\d+)"', asked.text)[0]
     await seat.post(f"{ticket['id']}/replies?view=all", body="Masih ada.", seen=again, resolve="1")
+    twice = await seat.post(f"{ticket['id']}/replies", 409, body="Masih ada.", seen=again)
+    assert "You've already sent this. Send anyway?" in read(twice.text)
     seen_again = await desk.look(ticket)
     assert [message["body"] for message in seen_again["messages"]] == ["Masih ada?", "Masih.", "Masih ada."]
     assert seen_again["status"] == "resolved"

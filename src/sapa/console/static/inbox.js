@@ -96,7 +96,12 @@
         if (!answer.ok || hasLeft(answer)) return;
         const page = parse(await answer.text());
         if (asked !== inbox.dataset.part) continue;
+        const mine = [...page.querySelectorAll("[data-mine]")].filter((line) => !document.getElementById(line.id));
         for (const fresh of page.querySelectorAll("[data-live]")) putInPlace(document.adoptNode(fresh));
+        for (const line of mine) {
+          const texts = [...line.querySelectorAll(".words")].map((words) => words.textContent.trim());
+          drafts.clearSent(line.matches(".note") ? "note" : "body", texts);
+        }
         const state = page.querySelector(".inbox").dataset;
         inbox.dataset.seen = state.seen;
         const form = find("#reply");
