@@ -74,6 +74,10 @@ async def test_several_are_changed_at_once_and_filters_get_a_name(desk: Desk, se
     page = await seat.open(saved=view)
     assert list_shown(page) == ids
     assert "Penting" in page
+    chosen = {"priority": "", "name": "Penting"}
+    taken = await seat.post("views?view=mine&priority=high", 409, **chosen)
+    assert re.search(r'<details class="pop wide" id="queue-filters" open>', taken.text), "where it was refused"
+    assert 'name="name" maxlength="100" required value="Penting"' in taken.text
     every = await seat.browser.post(
         "/test/inbox/views?view=all&priority=high", data={"token": await read_token(seat.browser), "name": "Semua"}
     )

@@ -236,4 +236,20 @@ async def test_the_queue_searches_filters_and_changes_several(
         await page.click("#bulk button")
         await expect(page.locator(".toasts")).to_contain_text("2 conversations changed")
         await expect(page.locator("#rows .ticket")).to_have_count(3)
+
+        await desk.act(tickets[4], "assign", agentId=(await desk.get("/agents"))[0]["id"])
+        await page.click("#queue-filters summary")
+        await page.select_option("#filters [name=agentId]", label="Sari")
+        await page.fill("#queue-filters [name=name]", "Sari saja")
+        await page.click("#queue-filters button:text-is('Save view')")
+        await page.wait_for_url("**/inbox?saved=*")
+        await expect(page.locator("#queue-filters")).not_to_have_attribute("open", "")
+        await expect(page.locator("#rows .ticket")).to_have_count(2)
+        [view] = await desk.get("/views")
+        assert view["filters"]["agentId"] == (await desk.get("/agents"))[0]["id"]
+        await page.hover("#tickets")
+        for ticket in tickets[3:]:
+            await desk.act(ticket, "resolve")
+        await expect(page.locator("#queue-empty")).to_be_visible()
+        await expect(page.locator("[data-fresh]")).to_be_hidden()
         assert await page.evaluate("window.neverLeft")

@@ -63,6 +63,7 @@ async def read_screen(page: PageRequest, team: Team) -> Json:
     return {
         "queue": queue,
         "query": QueueQuery(queue["query"]),
+        "filters": QueueQuery(queue["query"] | _read_filters(page)),
         "screen": page.path("/inbox"),
         "suffix": f"?{urlencode(queue['query'])}",
         "kept": {name: queue["query"][name] for name in FILTERS if name in queue["query"]},
@@ -77,6 +78,12 @@ async def read_screen(page: PageRequest, team: Team) -> Json:
         "find_due": find_due,
         "given": {"name": page.form_value("name") or page.session.name},
     }
+
+
+def _read_filters(page: PageRequest) -> dict[str, str]:
+    """What is chosen in the form that saves a view."""
+    is_saved = page.request.url.path.endswith("/inbox/views")
+    return {name: page.form_value(name) for name in FILTERS if name in page.form} if is_saved else {}
 
 
 def path_of(page: PageRequest, id: str = "", place: str = "") -> str:
@@ -130,9 +137,10 @@ def parse_agent(text: str) -> int:
 
 @console.post("/{environment}/inbox/views", roles=EVERYBODY, shown_by=list_tickets, says="View saved")
 async def save_view(page: PageRequest) -> Response:
-    """The present filters under a name, for oneself or for all."""
+    """The filters that are chosen in the form, else the present ones, under a name, for oneself or for all."""
     query, team = read_query(page), await read_team(page)
-    filters: Json = {name: query[name] for name in FILTERS if name in query}
+    query |= _read_filters(page)
+    filters: Json = {name: query[name] for name in FILTERS if query.get(name)}
     if "agentId" in filters:
         filters["agentId"] = parse_agent(filters["agentId"])
     view = query.get("view", "")

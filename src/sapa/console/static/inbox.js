@@ -33,15 +33,16 @@
 
   // Rows never move under the pointer: new ones wait behind a button.
   let waitingRows;
-  const showWaiting = () => {
-    if (!waitingRows) return;
-    mergeRows(find("#rows"), waitingRows);
+  const putQueue = (fresh) => {
+    mergeRows(find("#rows"), fresh);
     waitingRows = null;
     find("[data-fresh]").hidden = true;
   };
+  const showWaiting = () => waitingRows && putQueue(waitingRows);
   const putRows = (old, fresh) => {
-    const news = [...fresh.children].filter((row) => !document.getElementById(row.id)).length;
-    if (old.id !== "rows" || !news || !find("#tickets").matches(":hover") || !old.querySelector(".ticket")) return mergeRows(old, fresh);
+    if (old.id !== "rows") return mergeRows(old, fresh);
+    const news = [...fresh.children].filter((row) => row.id.startsWith("tkt_") && !document.getElementById(row.id)).length;
+    if (!news || !find("#tickets").matches(":hover") || !old.querySelector(".ticket")) return putQueue(fresh);
     waitingRows = fresh;
     const button = find("[data-fresh]");
     button.textContent = button.dataset.fresh.replace("{n}", news);
@@ -157,17 +158,18 @@
     for (const selector of ["#talk", "#about", "#bulk", "#queue-tabs", "#queue-mentions", ".queue-head"]) {
       const old = find(selector), put = fresh.querySelector(selector);
       if (!old || !put) continue;
-      if (selector === ".queue-head" && old.contains(document.activeElement)) {
+      if (selector === ".queue-head" && old.querySelector(".find").contains(document.activeElement)) {
         old.querySelector(".find").setAttribute("action", put.querySelector(".find").getAttribute("action"));
         continue;
       }
+      const hasFocus = old.contains(document.activeElement);
       old.replaceWith(document.adoptNode(put));
+      if (hasFocus && selector === ".queue-head") put.querySelector("summary").focus();
     }
     find("#queue-kept")?.remove();
     const kept = fresh.querySelector("#queue-kept");
     if (kept) find("#tickets").before(document.adoptNode(kept));
-    waitingRows = null;
-    mergeRows(find("#rows"), document.adoptNode(fresh.querySelector("#rows")));
+    putQueue(document.adoptNode(fresh.querySelector("#rows")));
     document.title = page.title;
     drafts.enter(was, asked);
     showCounts();
@@ -294,6 +296,7 @@
 
   const send = async (form, button) => {
     const data = new FormData(form, button);
+    if (form.dataset.with) for (const [name, value] of new FormData(find(form.dataset.with))) data.append(name, value);
     const options = { method: "POST", body: form.enctype === "multipart/form-data" ? data : new URLSearchParams(data) };
     const sent = form.matches("#reply, #note, #template form") ? drafts.take(form) : null;
     const line = sent?.text.trim() && !sent.files.length && button?.name !== "later" ? showSending(sent) : null;
