@@ -16,6 +16,7 @@ from sapa.console.inbox_queue import (
     PRIORITIES,
     STATUSES,
     VIEWS,
+    WORDLESS,
     QueueQuery,
     Team,
     build_fingerprint,
@@ -74,6 +75,7 @@ async def read_screen(page: PageRequest, team: Team) -> Json:
         "channels": list_channels(),
         "channel_names": list(CHANNEL_NAMES),
         "tabs": VIEWS,
+        "wordless": WORDLESS,
         "priorities": PRIORITIES,
         "find_due": find_due,
         "given": {"name": page.form_value("name") or page.session.name},
@@ -109,7 +111,10 @@ async def change_many(page: PageRequest) -> Response:
     body = {"ids": page.form_values("ids"), "actions": actions, "actorId": (await read_team(page)).my_id}
     outcomes = (await page.call("POST", "/tickets/bulk", body=body, base=Base.MESSAGING))["data"]
     done = sum(outcome["error"] is None for outcome in outcomes)
-    page.say("{n} conversations changed, {refused} refused", n=done, refused=len(outcomes) - done)
+    if refused := len(outcomes) - done:
+        page.say("{n} conversations changed, {refused} refused", n=done, refused=refused)
+    else:
+        page.say("{n} conversations changed", n=done)
     return go_to(path_of(page, page.form_value("open")))
 
 

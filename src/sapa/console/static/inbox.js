@@ -31,12 +31,19 @@
     });
   };
 
+  const countPicked = () => {
+    const output = find("#bulk output");
+    if (output) output.textContent = output.dataset.words.replace("#", inbox.querySelectorAll(".pick:checked").length);
+  };
+  inbox.addEventListener("change", (event) => event.target.matches(".pick") && countPicked());
+
   // Rows never move under the pointer: new ones wait behind a button.
   let waitingRows;
   const putQueue = (fresh) => {
     mergeRows(find("#rows"), fresh);
     waitingRows = null;
     find("[data-fresh]").hidden = true;
+    countPicked();
   };
   const showWaiting = () => waitingRows && putQueue(waitingRows);
   const putRows = (old, fresh) => {
@@ -240,7 +247,7 @@
     }
     if (view && view !== "queue") {
       event.preventDefault();
-      return view === "customer" ? togglePane() : (inbox.dataset.view = view);
+      return view === "customer" ? togglePane() : showPane(view);
     }
     if (!/^\/console\/(live|test)\/inbox(\/tkt_\w+)?$/.test(new URL(link.href).pathname)) return;
     event.preventDefault();
@@ -248,11 +255,28 @@
     if (link.classList.contains("ticket")) openTicket(link);
     else visit(link.href);
   });
-  addEventListener("popstate", () => visit(location.href, { history: null }));
+  const isWithPane = () => new URL(location.href).searchParams.get("pane") === "customer";
+  addEventListener("popstate", () => {
+    if (location.pathname.endsWith(`/${inbox.dataset.ticket}`)) inbox.dataset.view = isWithPane() ? "customer" : "talk";
+    visit(location.href, { history: null });
+  });
 
+  // Where one thing is shown at a time, Back leads from the customer to the conversation.
+  const showPane = (view) => {
+    inbox.dataset.view = view;
+    const address = new URL(location.href);
+    if (view === "customer") {
+      address.searchParams.set("pane", view);
+      history.pushState({ isPane: true }, "", address);
+    } else if (history.state?.isPane) history.back();
+    else {
+      address.searchParams.delete("pane");
+      history.replaceState(null, "", address);
+    }
+  };
   const togglePane = () => {
     if (matchMedia("(min-width: 80.01rem)").matches) inbox.toggleAttribute("data-folded");
-    else inbox.dataset.view = inbox.dataset.view === "customer" ? "talk" : "customer";
+    else if (inbox.dataset.ticket) showPane(inbox.dataset.view === "customer" ? "talk" : "customer");
   };
 
   const showPhoto = (address, words) => {
@@ -304,6 +328,10 @@
     if (outcome === null) return;
     sessionStorage.removeItem(KEPT);
     const { answer, isShown, unsent = sent } = outcome ?? {};
+    if (answer?.ok && form.id === "bulk") {
+      for (const pick of inbox.querySelectorAll(".pick:checked")) pick.checked = false;
+      countPicked();
+    }
     if (answer?.ok && isShown && form.dataset.undo) addUndo(form, data.get("token"));
     if (!isShown && !answer?.ok) {
       line?.remove();
@@ -316,7 +344,9 @@
     if (document.activeElement !== document.body) return;
     if (sent) find(".composer:has(#kind-note:checked) #note textarea, .composer:not(:has(#kind-note:checked)) #reply textarea")?.focus();
     else find(".ticket[aria-current]")?.focus({ preventScroll: true });
-    document.querySelector(".inbox [aria-invalid=true]")?.focus();
+    const wrong = find("[aria-invalid=true]"), pop = wrong?.closest("details.pop");
+    if (pop) openPop(pop.id);
+    wrong?.focus();
   };
 
   document.addEventListener("submit", (event) => {
@@ -390,7 +420,7 @@
         pop.open = false;
         pop.querySelector("summary").focus();
       } else if (event.target.matches("input")) event.target.blur();
-      else if (inbox.dataset.view === "customer") inbox.dataset.view = "talk";
+      else if (inbox.dataset.view === "customer") showPane("talk");
       return;
     }
     const isAfterGo = wasGo;
