@@ -225,6 +225,8 @@ async def test_a_file_is_a_link_away(desk: Desk, seat: Seat) -> None:
     (message,) = ticket["messages"]
     link = f"/{ticket['id']}/files/{message['messageId2']}?number=0"
     assert f"/inbox{link}" in await seat.open(f"/{ticket['id']}")
+    await seat.browser.post("/language", data={"token": await read_token(seat.browser), "language": "id"})
+    assert '<span class="said">gambar</span>' in await seat.open()
 
     async def fetch() -> str | None:
         response = await seat.browser.get(f"/test/inbox{link}")

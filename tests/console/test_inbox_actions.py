@@ -51,7 +51,9 @@ async def test_labels_priority_team_and_snooze(desk: Desk, seat: Seat) -> None:
     assert list_shown(await seat.open(view="unassigned")) == [second["id"]]
     await seat.post(f"{path}/update", snooze="")
     await seat.post(f"{path}/update", 400, snooze="own", until="")
-    await seat.post(f"{path}/update", snooze="own", until="2026-01-01T09:00", status=400)
+    late = await seat.post(f"{path}/update", snooze="own", until="2026-01-01T09:00", status=400)
+    assert 'id="until-problem">choose a time in the future' in late.text
+    assert re.search(r'id="pop-snooze" open>.*name="until" required value="2026-01-01T09:00"', late.text, re.DOTALL)
     await seat.post(f"{path}/update", labels="")
     seen = await desk.look(first)
     assert (seen["labelIds"], seen["snoozedUntil"], seen["teamId"]) == ([], None, team["id"])
@@ -62,6 +64,7 @@ async def test_several_are_changed_at_once_and_filters_get_a_name(desk: Desk, se
     ids = [ticket["id"] for ticket in tickets]
     changed = await seat.post("bulk?view=unassigned", ids=ids, change="priority:high")
     assert changed.headers["location"].endswith("/inbox?view=unassigned")
+    assert ">2 conversations changed<" in (await seat.browser.get("/test/inbox")).text
     await seat.post("bulk", ids=[*ids, "tkt_" + "0" * 26], change="assign:me")
     notice = (await seat.browser.get("/test/inbox")).text
     assert "2 conversations changed, 1 refused" in notice
@@ -74,6 +77,10 @@ async def test_several_are_changed_at_once_and_filters_get_a_name(desk: Desk, se
     page = await seat.open(saved=view)
     assert list_shown(page) == ids
     assert "Penting" in page
+    chosen = {"priority": "", "name": "Penting"}
+    taken = await seat.post("views?view=mine&priority=high", 409, **chosen)
+    assert re.search(r'<details class="pop wide" id="queue-filters" open>', taken.text), "where it was refused"
+    assert 'name="name" maxlength="100" required value="Penting"' in taken.text
     every = await seat.browser.post(
         "/test/inbox/views?view=all&priority=high", data={"token": await read_token(seat.browser), "name": "Semua"}
     )
@@ -125,6 +132,8 @@ async def test_a_second_answer_asks_first(
     assert "\nMasih ada.</textarea>" in asked.text
     again = re.findall(r'name="seen" value="(\d+)"', asked.text)[0]
     await seat.post(f"{ticket['id']}/replies?view=all", body="Masih ada.", seen=again, resolve="1")
+    twice = await seat.post(f"{ticket['id']}/replies", 409, body="Masih ada.", seen=again)
+    assert "You've already sent this. Send anyway?" in read(twice.text)
     seen_again = await desk.look(ticket)
     assert [message["body"] for message in seen_again["messages"]] == ["Masih ada?", "Masih.", "Masih ada."]
     assert seen_again["status"] == "resolved"
@@ -175,8 +184,11 @@ async def test_a_conversation_starts_from_a_customer_and_from_an_order(
     started = await seat.post("new", orderId=order["id"], source="MAIL", body="Pesanan Anda siap.")
     ticket: dict[str, Any] = await desk.get(f"/tickets/{started.headers['location'].rpartition('/')[2]}")
     assert ticket["messages"][0]["body"] == "Pesanan Anda siap."
+    place = f"/console/test/inbox/new?customerId={ayu['id']}"
+    seat.browser.headers["referer"] = str(seat.browser.base_url).removesuffix("/console/") + place
     empty = await seat.post("new", 400, customerId=ayu["id"], body="")
     assert "Ayunda" in empty.text
+    assert f'data-here="{place}"' in empty.text, "a reload has the customer"
 
 
 async def test_a_placeholder_is_sent_only_if_the_agent_says_so(desk: Desk, seat: Seat, api: httpx.AsyncClient) -> None:
@@ -241,13 +253,21 @@ async def test_a_missing_value_of_a_template_is_named_at_its_field(
     api: httpx.AsyncClient, seat: Seat, desk: Desk
 ) -> None:
     ayu, template = await make_customer(api), await make_template(desk.client)
-    asked = {"template": template["id"], "param": ["Ayu", "  "]}
+    asked = {"template": template["id"], "shown": template["id"], "param": ["Ayu", "  "]}
     ticket = await desk.receive("Halo")
     starting = await seat.post("new", 400, customerId=ayu["id"], **asked)
     sending = await seat.post(f"{ticket['id']}/template", 400, **asked)
     for refused in (starting, sending):
         assert re.findall(r'name="param"[^>]*value="([^"]*)" aria-invalid', refused.text) == ["  "]
         assert 'id="params[1]-problem">Enter' in refused.text
+    typed = {"customerId": ayu["id"], "source": "MSGAPP_CLOUD", "body": "Halo,\nsudah siap"}
+    chosen = await seat.post("new", 200, **typed, template=template["id"])
+    assert re.findall(r'name="param"[^>]*value="([^"]*)"', chosen.text) == ["", ""]
+    back = await seat.post("new", 200, **typed, template="", shown=template["id"], choose="1")
+    for page in (chosen, back):
+        assert "sudah siap" in page.text
+        assert '<option value="MSGAPP_CLOUD" selected>' in page.text
+    assert [one["direction"] for one in (await desk.look(ticket))["messages"]] == ["in"], "nothing was sent"
 
 
 async def test_what_a_visitor_says_is_shown_and_filled_in_for_a_new_customer(

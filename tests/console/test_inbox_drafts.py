@@ -174,3 +174,13 @@ async def test_two_tabs_of_one_person_lose_nothing(
         assert await list_sent(desk, ticket) == ["Tiga"]
         await second.reload()
         await expect(second.locator(REPLY)).to_have_value("")
+
+        await second.fill(REPLY, "Empat")
+        await wait_for_draft(database, ticket, "Empat")
+        await first.reload()
+        await expect(first.locator(REPLY)).to_have_value("Empat")
+        await second.press(REPLY, "Control+Enter")
+        await expect(first.locator(".line.out").last).to_contain_text("Empat")
+        await expect(first.locator(REPLY)).to_have_value("")
+        await first.reload()
+        await expect(first.locator(REPLY)).to_have_value("")

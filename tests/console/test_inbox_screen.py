@@ -18,6 +18,10 @@ from tests.factories import Environments
 from tests.messaging.files.corpus import make_image
 from tests.support.ticket_steps import Desk
 
+READ_BAR = """() => {
+  const bar = document.querySelector(".busy"), button = bar.querySelector("button");
+  return { isWhole: bar.scrollWidth <= bar.clientWidth, height: button.offsetHeight };
+}"""
 SENDERS = [f"+62812345670{number}" for number in range(5)]
 
 
@@ -128,6 +132,11 @@ async def test_what_was_typed_survives_other_messages_a_reload_another_device_an
             await other.click(".talk [data-view-to=customer]")
             await expect(other.locator(".about")).to_be_visible()
             await other.click(".about .back")
+            await expect(other.locator(".talk")).to_be_visible()
+            await other.click(".talk [data-view-to=customer]")
+            await other.go_back()
+            await expect(other.locator(".talk")).to_be_visible()
+            await expect(other.locator("#reply textarea")).to_have_value("Sebentar ya, saya cek")
             await other.click(".talk .back")
             await expect(other.locator(".queue")).to_be_visible()
             assert other.url.endswith("/inbox?view=all"), "the way back keeps the filters"
@@ -180,6 +189,10 @@ async def test_two_agents_see_each_other_and_answer_once(
         assert present == {agent["id"] for agent in await desk.get("/agents")}, "who has the inbox open is online"
         await budi.locator("#reply textarea").press_sequentially("Masih, kak")
         await expect(sari.locator("#typing strong")).to_have_text("Budi is replying")
+        await sari.set_viewport_size({"width": 390, "height": 844})
+        bar = await sari.evaluate(READ_BAR)
+        assert (bar["isWhole"], bar["height"] >= 44) == (True, True), bar
+        await sari.set_viewport_size({"width": 1440, "height": 900})
         await sari.fill("#reply textarea", "Masih ada, kak")
         await expect(budi.locator("#typing strong")).to_have_text("Sari is replying")
         await budi.click("#reply [data-send]")
@@ -232,8 +245,31 @@ async def test_the_queue_searches_filters_and_changes_several(
         await expect(page.locator("#rows .ticket")).to_have_count(5)
         for ticket in tickets[:2]:
             await page.locator(f"#{ticket['id']} .pick").check(force=True)
+        await expect(page.locator("#bulk output")).to_have_text("2 chosen")
+        await page.select_option("#bulk select", "priority:high")
+        await page.click("#bulk button")
+        await expect(page.locator(".toasts")).to_have_text("2 conversations changed")
+        await expect(page.locator(".pick:checked")).to_have_count(0)
+        for ticket in tickets[:2]:
+            await page.locator(f"#{ticket['id']} .pick").check(force=True)
         await page.select_option("#bulk select", "resolve")
         await page.click("#bulk button")
         await expect(page.locator(".toasts")).to_contain_text("2 conversations changed")
         await expect(page.locator("#rows .ticket")).to_have_count(3)
+
+        await desk.act(tickets[4], "assign", agentId=(await desk.get("/agents"))[0]["id"])
+        await page.click("#queue-filters summary")
+        await page.select_option("#filters [name=agentId]", label="Sari")
+        await page.fill("#queue-filters [name=name]", "Sari saja")
+        await page.click("#queue-filters button:text-is('Save view')")
+        await page.wait_for_url("**/inbox?saved=*")
+        await expect(page.locator("#queue-filters")).not_to_have_attribute("open", "")
+        await expect(page.locator("#rows .ticket")).to_have_count(2)
+        [view] = await desk.get("/views")
+        assert view["filters"]["agentId"] == (await desk.get("/agents"))[0]["id"]
+        await page.hover("#tickets")
+        for ticket in tickets[3:]:
+            await desk.act(ticket, "resolve")
+        await expect(page.locator("#queue-empty")).to_be_visible()
+        await expect(page.locator("[data-fresh]")).to_be_hidden()
         assert await page.evaluate("window.neverLeft")

@@ -211,6 +211,8 @@ async def test_offline_and_on_a_phone(
         await page.context.set_offline(True)
         banner = page.locator("[data-offline]")
         await expect(banner).to_have_text("You're offline. What you type is kept.")
+        await expect(page.locator(SEND)).to_be_in_viewport(ratio=1)
+        await expect(page.locator(".queue .title")).to_be_in_viewport(ratio=1)
         await page.click(f"#{second['id']} a")
         await expect(page.locator(".toasts")).to_contain_text("Not loaded")
         await expect(page.locator(".ticket[aria-current]")).to_have_count(1)

@@ -167,6 +167,8 @@ async def test_a_second_answer_is_refused_unless_it_is_meant(desk: Desk) -> None
     first = answers[0].json()["data"]["agentId"]
     second = budi if first == sari else sari
     await desk.reply(ticket, first, "Lagi", seenSequence=seen)  # one's own messages do not count
+    again = await desk.reply(ticket, first, "Lagi", 409, seenSequence=seen)
+    assert again["code"] == "ANSWERED_MEANWHILE", "from another device"
     newest = (await desk.look(ticket))["sequence"]
     await desk.reply(ticket, second, "Saya lihat", seenSequence=newest)
     await desk.reply(ticket, second, "Tetap kirim")

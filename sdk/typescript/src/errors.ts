@@ -101,7 +101,10 @@ export class AnotherTicketActive extends Conflict {
   override readonly name: string = "AnotherTicketActive";
 }
 
-/** Another agent replied after you opened the ticket. Send again without seenSequence to send it anyway. */
+/**
+ * Another agent replied after you opened the ticket, or you sent the same text. Send again without seenSequence to
+ * send it anyway.
+ */
 export class AnsweredMeanwhile extends Conflict {
   override readonly name: string = "AnsweredMeanwhile";
 }

@@ -3945,8 +3945,8 @@ export interface ReplyIn {
   /** The messageId2 of a message in this conversation, which the new one quotes. */
   replyTo?: string | null | undefined;
   /**
-   * The ticket's `sequence` that the agent saw. If another agent has replied since, the message is refused with
-   * ANSWERED_MEANWHILE.
+   * The ticket's `sequence` that the agent saw. If another agent has replied since, or this one has sent the same
+   * text, the message is refused with ANSWERED_MEANWHILE.
    */
   seenSequence?: number | null | undefined;
   /** True: it announces that someone else will answer. The ticket goes back to the queue. Default: `false`. */

@@ -16,6 +16,7 @@ from sapa.console.inbox_queue import (
     PRIORITIES,
     STATUSES,
     VIEWS,
+    WORDLESS,
     QueueQuery,
     Team,
     build_fingerprint,
@@ -63,6 +64,7 @@ async def read_screen(page: PageRequest, team: Team) -> Json:
     return {
         "queue": queue,
         "query": QueueQuery(queue["query"]),
+        "filters": QueueQuery(queue["query"] | _read_filters(page)),
         "screen": page.path("/inbox"),
         "suffix": f"?{urlencode(queue['query'])}",
         "kept": {name: queue["query"][name] for name in FILTERS if name in queue["query"]},
@@ -73,10 +75,17 @@ async def read_screen(page: PageRequest, team: Team) -> Json:
         "channels": list_channels(),
         "channel_names": list(CHANNEL_NAMES),
         "tabs": VIEWS,
+        "wordless": WORDLESS,
         "priorities": PRIORITIES,
         "find_due": find_due,
         "given": {"name": page.form_value("name") or page.session.name},
     }
+
+
+def _read_filters(page: PageRequest) -> dict[str, str]:
+    """What is chosen in the form that saves a view."""
+    is_saved = page.request.url.path.endswith("/inbox/views")
+    return {name: page.form_value(name) for name in FILTERS if name in page.form} if is_saved else {}
 
 
 def path_of(page: PageRequest, id: str = "", place: str = "") -> str:
@@ -102,7 +111,10 @@ async def change_many(page: PageRequest) -> Response:
     body = {"ids": page.form_values("ids"), "actions": actions, "actorId": (await read_team(page)).my_id}
     outcomes = (await page.call("POST", "/tickets/bulk", body=body, base=Base.MESSAGING))["data"]
     done = sum(outcome["error"] is None for outcome in outcomes)
-    page.say("{n} conversations changed, {refused} refused", n=done, refused=len(outcomes) - done)
+    if refused := len(outcomes) - done:
+        page.say("{n} conversations changed, {refused} refused", n=done, refused=refused)
+    else:
+        page.say("{n} conversations changed", n=done)
     return go_to(path_of(page, page.form_value("open")))
 
 
@@ -130,9 +142,10 @@ def parse_agent(text: str) -> int:
 
 @console.post("/{environment}/inbox/views", roles=EVERYBODY, shown_by=list_tickets, says="View saved")
 async def save_view(page: PageRequest) -> Response:
-    """The present filters under a name, for oneself or for all."""
+    """The filters that are chosen in the form, else the present ones, under a name, for oneself or for all."""
     query, team = read_query(page), await read_team(page)
-    filters: Json = {name: query[name] for name in FILTERS if name in query}
+    query |= _read_filters(page)
+    filters: Json = {name: query[name] for name in FILTERS if query.get(name)}
     if "agentId" in filters:
         filters["agentId"] = parse_agent(filters["agentId"])
     view = query.get("view", "")

@@ -28,6 +28,8 @@ STATUSES = {"mine": "assigned", "unassigned": "open", "all": "active"}
 LATER = {"snoozed": {"snoozed": "true"}, "resolved": {"status": "resolved"}}
 """Views of conversations that nobody works on now."""
 LONGEST, NEWEST = "waitingSince:asc", "lastMessageAt:desc"
+WORDLESS = ("image", "video", "audio", "document", "sticker", "location", "contacts", "unsupported")
+"""Types of messages that stand for the words that they do not have."""
 GROUP = 50
 """How many conversations of a group are shown at first."""
 MOST_SHOWN = 100

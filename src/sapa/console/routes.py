@@ -344,11 +344,12 @@ async def _run(route: ConsoleRoute, page: PageRequest) -> Response:
 
 
 def _name_form_page(route: ConsoleRoute, page: PageRequest) -> str:
-    """The page that shows the form, else the one that it was sent from."""
+    """The page that shows the form, as it was sent from there if it was, else the one that it was sent from."""
+    sent_from = _read_return_path(page.request)
     for shown in console.pages:
         if shown.method == "GET" and shown.handler is route.shown_by:
-            return "/console" + shown.path.format(**page.request.path_params)
-    sent_from = _read_return_path(page.request)
+            path = "/console" + shown.path.format(**page.request.path_params)
+            return sent_from if urlsplit(sent_from).path == path else path
     return sent_from if sent_from.startswith("/console/") else ""
 
 

@@ -44,6 +44,9 @@ async def show_start(page: PageRequest) -> Response:
 
 @console.post("/{environment}/inbox/new", roles=EVERYBODY, shown_by=show_start, says="Sent")
 async def start_ticket(page: PageRequest) -> Response:
+    """A template that was chosen is shown first, and what was typed is kept."""
+    if page.form_value("choose") or page.form_value("template") != page.form_value("shown"):
+        return await show_start(page)
     text = page.form_value("body").replace("\r\n", "\n")
     body: Json = {
         "agentId": (await read_team(page)).my_id,
@@ -65,7 +68,7 @@ async def start_ticket(page: PageRequest) -> Response:
 async def _read_templates(page: PageRequest) -> Json:
     found = (await ask(page, "/templates", {"limit": "100", "status": "APPROVED"}))["data"]
     templates = [template for template in found if is_plain(template)]
-    chosen = next((template for template in templates if template["id"] == _read(page, "template")), None)
+    chosen = next((template for template in templates if template["id"] == page.form_value("template")), None)
     return {"templates": templates, "chosen": chosen, "places": list_places(chosen) if chosen else []}
 
 

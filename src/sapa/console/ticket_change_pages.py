@@ -14,6 +14,7 @@ from sapa.console.routes import console, go_to
 from sapa.console.snooze_choices import read_instant
 from sapa.console.ticket_pages import find_draft, go_to_next, save_draft, show_ticket
 from sapa.http.endpoints import Base
+from sapa.http.errors import Invalid
 
 Json = dict[str, Any]
 
@@ -57,7 +58,12 @@ async def update_ticket(page: PageRequest) -> Response:
     if "snooze" in form:
         patch["snoozedUntil"] = read_instant(page, "snooze", "until")
     id = page.request.path_params["id"]
-    await page.call("PUT", f"/tickets/{id}", body=patch, base=Base.MESSAGING)
+    try:
+        await page.call("PUT", f"/tickets/{id}", body=patch, base=Base.MESSAGING)
+    except Invalid as error:
+        if [one.field for one in error.details or []] == ["snoozedUntil"]:
+            raise Invalid.field("until", error.details[0].message) from None
+        raise
     if patch.get("snoozedUntil"):
         page.say("Snoozed until {when}", when=page.formats.stamp(patch["snoozedUntil"]))
         return await go_to_next(page, id)

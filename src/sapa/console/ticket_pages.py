@@ -388,12 +388,11 @@ async def _read_composer(page: PageRequest, ticket: Json, team: Team) -> Json:
         values["body"] = (await ask(page, f"/tickets/{ticket['id']}/saved-replies/{chosen}", query))["data"]["text"]
     elif draft and "body" not in page.form:
         values["body"] = draft.body
-    sent = [message for message in ticket["messages"] if message["direction"] == "out"]
     return {
         "given": {"name": page.form_value("name") or page.session.name, **values},
         "params": page.form_values("param"),
         "has_placeholder": bool(list_known(page.form_value("body"))),
-        "answered": sent[-1] if sent and isinstance(page.error, AnsweredMeanwhile) else None,
+        "answered": isinstance(page.error, AnsweredMeanwhile),
         "saved_replies": team.choices.saved_replies,
         **await _read_templates(page, ticket),
     }

@@ -66,7 +66,7 @@ class OutboundMessage(Struct, frozen=True, kw_only=True):
     """The ticket of a reply."""
     is_handover: bool = False
     seen_sequence: int | None = None
-    """Refuse the message if another agent wrote after this entry of the ticket."""
+    """Refuse the message if another agent wrote after this entry of the ticket, or this one the same."""
     opening: TicketOpening | None = None
     """Open a ticket if the chat has no active one."""
     at: datetime | None = None

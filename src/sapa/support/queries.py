@@ -10,7 +10,7 @@ from sapa.db.sql import sql
 from sapa.http.errors import NotFound
 from sapa.messaging.messages.types import Source
 from sapa.support.response_times import Cycle
-from sapa.support.rows import DueTicket, LockedTicket, NewTicketEntry, ReplyTarget, StoredTicketEntry
+from sapa.support.rows import AnsweringAgent, DueTicket, LockedTicket, NewTicketEntry, ReplyTarget, StoredTicketEntry
 from sapa.support.types import (
     Note,
     Ticket,
@@ -232,14 +232,15 @@ FIND_ENTRY = sql(
 
 FIND_ANSWERING_AGENT = sql(
     """
-    SELECT a.name
+    SELECT a.id, a.name
       FROM ticket_events e
       JOIN agents a ON a.company_id = $1 AND a.id = e.agent_id
       LEFT JOIN messages m ON m.company_id = $1 AND m.id = e.message_id
-     WHERE e.company_id = $1 AND e.ticket_id = $2 AND e.agent_id <> $3 AND e.number > $4
+     WHERE e.company_id = $1 AND e.ticket_id = $2 AND (e.agent_id <> $3 OR m.body = $5) AND e.number > $4
        AND e.kind IN ('said', 'announced') AND m.status IS DISTINCT FROM 'failed'
      ORDER BY e.number DESC
-     LIMIT 1"""
+     LIMIT 1""",
+    row=AnsweringAgent,
 )
 
 LIST_EVENTS = sql(
@@ -420,11 +421,10 @@ async def find_entry(db: Connection, company_id: int, ticket_id: str, message_id
 
 
 async def find_answering_agent(
-    db: Connection, company_id: int, ticket_id: str, except_agent_id: int, after: int
-) -> str | None:
-    """The name of another agent who wrote after an entry."""
-    found: str | None = await FIND_ANSWERING_AGENT.value(db, company_id, ticket_id, except_agent_id, after)
-    return found
+    db: Connection, company_id: int, ticket_id: str, agent_id: int, after: int, body: str | None
+) -> AnsweringAgent | None:
+    """Another agent who wrote after an entry, or this one if they wrote the same."""
+    return await FIND_ANSWERING_AGENT.find(db, company_id, ticket_id, agent_id, after, body)
 
 
 async def list_events(db: Connection, company_id: int, ticket_id: str) -> list[TicketEvent]:

@@ -100,8 +100,8 @@ class ReplyIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
         Annotated[int, Meta(ge=0, le=2**31 - 1)] | None,
         Meta(
             examples=[None],
-            description="The ticket's `sequence` that the agent saw. If another agent has replied since, the message "
-            "is refused with ANSWERED_MEANWHILE.",
+            description="The ticket's `sequence` that the agent saw. If another agent has replied since, or this "
+            "one has sent the same text, the message is refused with ANSWERED_MEANWHILE.",
         ),
     ] = None
     handover: Annotated[

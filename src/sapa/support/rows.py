@@ -13,6 +13,13 @@ DISPATCHED = frozenset({"sent", "delivered", "read"})
 """The statuses of a message that the channel accepted."""
 
 
+class AnsweringAgent(Struct, frozen=True):
+    """Who wrote after an entry of the ticket."""
+
+    id: int
+    name: str
+
+
 class LockedTicket(Struct, frozen=True):
     id: str
     source: Source

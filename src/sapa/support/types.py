@@ -322,10 +322,11 @@ class DifferentCustomers(Conflict):
 
 
 class AnsweredMeanwhile(Conflict):
-    """Another agent replied after you opened the ticket. Send again without seenSequence to send it anyway."""
+    """Another agent replied after you opened the ticket, or you sent the same text. Send again without seenSequence to
+    send it anyway."""
 
     code = "ANSWERED_MEANWHILE"
-    fix = "Read the other reply. To send yours as well, send it again without `seenSequence`."
+    fix = "Read the reply that is there. To send yours as well, send it again without `seenSequence`."
 
 
 class AnotherTicketActive(Conflict):

@@ -5588,8 +5588,8 @@ class TicketsResource(Resource):
         - attachment_ids: Uploaded files. Most channels send one in a message; mail and the web chat send
           several.
         - reply_to: The messageId2 of a message in this conversation, which the new one quotes.
-        - seen_sequence: The ticket's `sequence` that the agent saw. If another agent has replied since, the
-          message is refused with ANSWERED_MEANWHILE.
+        - seen_sequence: The ticket's `sequence` that the agent saw. If another agent has replied since, or this
+          one has sent the same text, the message is refused with ANSWERED_MEANWHILE.
         - handover: True: it announces that someone else will answer. The ticket goes back to the queue.
           Default: `false`.
         """

@@ -82,7 +82,9 @@ class AnotherTicketActive(Conflict):
 
 
 class AnsweredMeanwhile(Conflict):
-    """Another agent replied after you opened the ticket. Send again without seenSequence to send it anyway."""
+    """Another agent replied after you opened the ticket, or you sent the same text. Send again without
+    seenSequence to send it anyway.
+    """
 
 
 class BeyondOwnRights(Forbidden):

@@ -3926,8 +3926,8 @@ class ReplyIn(Struct, kw_only=True, rename="camel"):
     reply_to: str | None | NotGiven = NOT_GIVEN
     """The messageId2 of a message in this conversation, which the new one quotes."""
     seen_sequence: int | None | NotGiven = NOT_GIVEN
-    """The ticket's `sequence` that the agent saw. If another agent has replied since, the message is refused with
-    ANSWERED_MEANWHILE.
+    """The ticket's `sequence` that the agent saw. If another agent has replied since, or this one has sent the
+    same text, the message is refused with ANSWERED_MEANWHILE.
     """
     handover: bool | NotGiven = NOT_GIVEN
     """True: it announces that someone else will answer. The ticket goes back to the queue. Default: `false`."""

@@ -157,6 +157,16 @@ const drafts = (() => {
     return sent;
   };
 
+  // What was sent from another tab or device is not sent from this one, too.
+  const clearSent = (name, texts) => {
+    const box = getBox(name);
+    if (!box?.value.trim() || !texts.includes(box.value.trim())) return;
+    box.value = stored[name] = "";
+    addPossible(name, "");
+    delete asked[name];
+    rememberShown();
+  };
+
   // To the server, for a conversation that is not shown any more.
   const keep = async (was, names) => {
     if (!names.length) return;
@@ -271,5 +281,5 @@ const drafts = (() => {
   };
 
   enter(null);
-  return { settle, take, giveBack, leave, enter };
+  return { settle, take, clearSent, giveBack, leave, enter };
 })();

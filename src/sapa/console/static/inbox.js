@@ -31,17 +31,25 @@
     });
   };
 
+  const countPicked = () => {
+    const output = find("#bulk output");
+    if (output) output.textContent = output.dataset.words.replace("#", inbox.querySelectorAll(".pick:checked").length);
+  };
+  inbox.addEventListener("change", (event) => event.target.matches(".pick") && countPicked());
+
   // Rows never move under the pointer: new ones wait behind a button.
   let waitingRows;
-  const showWaiting = () => {
-    if (!waitingRows) return;
-    mergeRows(find("#rows"), waitingRows);
+  const putQueue = (fresh) => {
+    mergeRows(find("#rows"), fresh);
     waitingRows = null;
     find("[data-fresh]").hidden = true;
+    countPicked();
   };
+  const showWaiting = () => waitingRows && putQueue(waitingRows);
   const putRows = (old, fresh) => {
-    const news = [...fresh.children].filter((row) => !document.getElementById(row.id)).length;
-    if (old.id !== "rows" || !news || !find("#tickets").matches(":hover") || !old.querySelector(".ticket")) return mergeRows(old, fresh);
+    if (old.id !== "rows") return mergeRows(old, fresh);
+    const news = [...fresh.children].filter((row) => row.id.startsWith("tkt_") && !document.getElementById(row.id)).length;
+    if (!news || !find("#tickets").matches(":hover") || !old.querySelector(".ticket")) return putQueue(fresh);
     waitingRows = fresh;
     const button = find("[data-fresh]");
     button.textContent = button.dataset.fresh.replace("{n}", news);
@@ -96,7 +104,12 @@
         if (!answer.ok || hasLeft(answer)) return;
         const page = parse(await answer.text());
         if (asked !== inbox.dataset.part) continue;
+        const mine = [...page.querySelectorAll("[data-mine]")].filter((line) => !document.getElementById(line.id));
         for (const fresh of page.querySelectorAll("[data-live]")) putInPlace(document.adoptNode(fresh));
+        for (const line of mine) {
+          const texts = [...line.querySelectorAll(".words")].map((words) => words.textContent.trim());
+          drafts.clearSent(line.matches(".note") ? "note" : "body", texts);
+        }
         const state = page.querySelector(".inbox").dataset;
         inbox.dataset.seen = state.seen;
         const form = find("#reply");
@@ -152,17 +165,18 @@
     for (const selector of ["#talk", "#about", "#bulk", "#queue-tabs", "#queue-mentions", ".queue-head"]) {
       const old = find(selector), put = fresh.querySelector(selector);
       if (!old || !put) continue;
-      if (selector === ".queue-head" && old.contains(document.activeElement)) {
+      if (selector === ".queue-head" && old.querySelector(".find").contains(document.activeElement)) {
         old.querySelector(".find").setAttribute("action", put.querySelector(".find").getAttribute("action"));
         continue;
       }
+      const hasFocus = old.contains(document.activeElement);
       old.replaceWith(document.adoptNode(put));
+      if (hasFocus && selector === ".queue-head") put.querySelector("summary").focus();
     }
     find("#queue-kept")?.remove();
     const kept = fresh.querySelector("#queue-kept");
     if (kept) find("#tickets").before(document.adoptNode(kept));
-    waitingRows = null;
-    mergeRows(find("#rows"), document.adoptNode(fresh.querySelector("#rows")));
+    putQueue(document.adoptNode(fresh.querySelector("#rows")));
     document.title = page.title;
     drafts.enter(was, asked);
     showCounts();
@@ -233,7 +247,7 @@
     }
     if (view && view !== "queue") {
       event.preventDefault();
-      return view === "customer" ? togglePane() : (inbox.dataset.view = view);
+      return view === "customer" ? togglePane() : showPane(view);
     }
     if (!/^\/console\/(live|test)\/inbox(\/tkt_\w+)?$/.test(new URL(link.href).pathname)) return;
     event.preventDefault();
@@ -241,11 +255,28 @@
     if (link.classList.contains("ticket")) openTicket(link);
     else visit(link.href);
   });
-  addEventListener("popstate", () => visit(location.href, { history: null }));
+  const isWithPane = () => new URL(location.href).searchParams.get("pane") === "customer";
+  addEventListener("popstate", () => {
+    if (location.pathname.endsWith(`/${inbox.dataset.ticket}`)) inbox.dataset.view = isWithPane() ? "customer" : "talk";
+    visit(location.href, { history: null });
+  });
 
+  // Where one thing is shown at a time, Back leads from the customer to the conversation.
+  const showPane = (view) => {
+    inbox.dataset.view = view;
+    const address = new URL(location.href);
+    if (view === "customer") {
+      address.searchParams.set("pane", view);
+      history.pushState({ isPane: true }, "", address);
+    } else if (history.state?.isPane) history.back();
+    else {
+      address.searchParams.delete("pane");
+      history.replaceState(null, "", address);
+    }
+  };
   const togglePane = () => {
     if (matchMedia("(min-width: 80.01rem)").matches) inbox.toggleAttribute("data-folded");
-    else inbox.dataset.view = inbox.dataset.view === "customer" ? "talk" : "customer";
+    else if (inbox.dataset.ticket) showPane(inbox.dataset.view === "customer" ? "talk" : "customer");
   };
 
   const showPhoto = (address, words) => {
@@ -289,6 +320,7 @@
 
   const send = async (form, button) => {
     const data = new FormData(form, button);
+    if (form.dataset.with) for (const [name, value] of new FormData(find(form.dataset.with))) data.append(name, value);
     const options = { method: "POST", body: form.enctype === "multipart/form-data" ? data : new URLSearchParams(data) };
     const sent = form.matches("#reply, #note, #template form") ? drafts.take(form) : null;
     const line = sent?.text.trim() && !sent.files.length && button?.name !== "later" ? showSending(sent) : null;
@@ -296,6 +328,10 @@
     if (outcome === null) return;
     sessionStorage.removeItem(KEPT);
     const { answer, isShown, unsent = sent } = outcome ?? {};
+    if (answer?.ok && form.id === "bulk") {
+      for (const pick of inbox.querySelectorAll(".pick:checked")) pick.checked = false;
+      countPicked();
+    }
     if (answer?.ok && isShown && form.dataset.undo) addUndo(form, data.get("token"));
     if (!isShown && !answer?.ok) {
       line?.remove();
@@ -308,7 +344,9 @@
     if (document.activeElement !== document.body) return;
     if (sent) find(".composer:has(#kind-note:checked) #note textarea, .composer:not(:has(#kind-note:checked)) #reply textarea")?.focus();
     else find(".ticket[aria-current]")?.focus({ preventScroll: true });
-    document.querySelector(".inbox [aria-invalid=true]")?.focus();
+    const wrong = find("[aria-invalid=true]"), pop = wrong?.closest("details.pop");
+    if (pop) openPop(pop.id);
+    wrong?.focus();
   };
 
   document.addEventListener("submit", (event) => {
@@ -382,7 +420,7 @@
         pop.open = false;
         pop.querySelector("summary").focus();
       } else if (event.target.matches("input")) event.target.blur();
-      else if (inbox.dataset.view === "customer") inbox.dataset.view = "talk";
+      else if (inbox.dataset.view === "customer") showPane("talk");
       return;
     }
     const isAfterGo = wasGo;
