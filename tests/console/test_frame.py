@@ -119,6 +119,21 @@ async def test_a_form_that_is_sent_twice_changes_once(api: httpx.AsyncClient, ow
     assert (await api.get("/draft-orders")).json()["meta"]["total"] == 2
 
 
+async def test_what_is_not_found_can_be_searched_for(
+    installation: Installation, database: Database, company: Environments, owner: httpx.AsyncClient
+) -> None:
+    lost = await owner.get("/test/customers/cust_0/edit")
+    assert (lost.status_code, "<h1>Not found</h1>" in lost.text) == (404, True)
+    assert "You looked for /test/customers/cust_0/edit" in lost.text
+    assert '<form action="/console/test/search" class="inline search"' in lost.text
+    async with open_browser(installation, await make_person(database, company, Role.AGENT)) as agent:
+        barred = await agent.get("/live/audit")
+        assert (barred.status_code, "<h1>No access</h1>" in barred.text) == (403, True)
+        assert 'class="inline search"' not in barred.text
+    expired = await owner.post("/live/webhooks", data={})
+    assert "This page expired</h1>" in expired.text
+
+
 async def test_points_by_hand_have_a_reason_and_an_author_in_the_audit_log(
     api: httpx.AsyncClient, owner: httpx.AsyncClient
 ) -> None:
