@@ -76,15 +76,15 @@ async def test_every_change_is_noted_and_no_secret_is_seen_again(
     page = (await owner.get("/live/audit")).text
     noted = [tuple(map(unescape, entry)) for entry in _ENTRY.findall(page)][::-1]
     assert [(action, subject) for _, action, subject, _ in noted if subject != noted[0][2]] == [
-        ("key.created", "shop"), ("key.rotated", "shop"), ("key.revoked", "shop"),
-        ("webhook.created", URL), ("webhook.changed", URL), ("webhook.rotated", URL), ("webhook.paused", URL),
-        ("webhook.resumed", URL), ("webhook.deleted", URL),
-        ("person.invited", invited), ("agent.activated", "Budi"), ("agent.activated", "Budi"),
-        ("person.link", invited), ("person.joined", invited),
-        ("person.role", f"{invited}: developer"), ("person.removed", invited), ("agent.deactivated", "Budi"),
-        ("agent.deactivated", "Budi"),
+        ("Key created", "shop"), ("Key rotated", "shop"), ("Key revoked", "shop"),
+        ("Webhook added", URL), ("Webhook changed", URL), ("Webhook secret rotated", URL), ("Webhook paused", URL),
+        ("Webhook resumed", URL), ("Webhook deleted", URL),
+        ("Person invited", invited), ("Agent activated", "Budi"), ("Agent activated", "Budi"),
+        ("Link created", invited), ("Person joined", invited),
+        ("Role changed", f"{invited}: developer"), ("Person removed", invited), ("Agent deactivated", "Budi"),
+        ("Agent deactivated", "Budi"),
     ]  # fmt: skip
-    assert {name for name, action, _, _ in noted if action != "person.joined"} == {"Sari owner"}
+    assert {name for name, action, _, _ in noted if action != "Person joined"} == {"Sari owner"}
     pages = [(await owner.get(f"/live/{name}")).text for name in ("keys", "webhooks", "people", "audit", "requests")]
     seen = "".join(pages) + installation.log.read_text()
     assert [secret for secret in (*secrets, *(link.rpartition("/")[2] for link in links)) if secret in seen] == []
@@ -111,8 +111,8 @@ async def test_a_page_with_a_secret_that_is_reloaded_makes_no_other(
 
 async def test_an_invalid_cursor_shows_the_start_of_the_audit_log(owner: httpx.AsyncClient) -> None:
     for odd in ("²", "x", "-1", "9" * 30, ""):
-        assert "person.joined" in (await owner.get("/live/audit", params={"before": odd})).text
-    assert "person.joined" not in (await owner.get("/live/audit", params={"before": "1"})).text
+        assert "Person joined" in (await owner.get("/live/audit", params={"before": odd})).text
+    assert "Person joined" not in (await owner.get("/live/audit", params={"before": "1"})).text
 
 
 async def test_changes_by_program_are_recorded_with_their_key(
@@ -146,10 +146,10 @@ async def test_changes_by_program_are_recorded_with_their_key(
         await api.delete("/carriers/aggregator_carrier")
     page = (await owner.get("/live/audit")).text
     assert [tuple(map(unescape, entry)) for entry in _KEY_ENTRY.findall(page)][::-1] == [
-        ("key.created", "shop"), ("key.mcp_forbidden", "shop"), ("key.rotated", "shop"), ("key.revoked", "shop"),
-        ("webhook.created", URL), ("webhook.changed", URL), ("webhook.replayed", f"{URL}: 0"), ("webhook.rotated", URL),
-        ("webhook.paused", URL), ("webhook.resumed", URL), ("webhook.deleted", URL),
-        ("channel.connected", "WhatsApp"), ("channel.disconnected", "WhatsApp"),
-        ("carrier.connected", "Aggregator: KiriminAja"), ("carrier.disconnected", "Aggregator"),
+        ("Key created", "shop"), ("MCP forbidden for a key", "shop"), ("Key rotated", "shop"), ("Key revoked", "shop"),
+        ("Webhook added", URL), ("Webhook changed", URL), ("Events replayed", f"{URL}: 0"),
+        ("Webhook secret rotated", URL), ("Webhook paused", URL), ("Webhook resumed", URL), ("Webhook deleted", URL),
+        ("Channel connected", "WhatsApp"), ("Channel disconnected", "WhatsApp"),
+        ("Carrier connected", "Aggregator: KiriminAja"), ("Carrier disconnected", "Aggregator"),
     ]  # fmt: skip
     assert "planted" not in page

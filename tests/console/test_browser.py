@@ -87,7 +87,7 @@ async def test_a_key_is_made_used_and_revoked(page: Page, post_office: Installat
 
     await eventually(is_refused)
     await page.goto("/console/live/audit")
-    assert "key.revoked" in await page.inner_text("table")
+    assert "Key revoked" in await page.inner_text("table")
     assert key not in post_office.log.read_text()
 
 

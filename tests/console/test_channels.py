@@ -54,7 +54,7 @@ async def test_a_channel_is_refused_connected_fails_and_is_disconnected(owner: h
     form, page = {"token": await read_token(owner), **WHATSAPP}, "/live/channels/MSGAPP_CLOUD"
     bad = await owner.post(page, data=form | {"phone_number": "0812"})
     assert bad.status_code == 400
-    assert 'id="phone_number-problem"' in bad.text
+    assert 'id="phone_number-problem">With the country&#39;s code, such as +6281234567890.' in bad.text
     odd = await owner.post(page, data=form | {"phone_number_id": "abc def"})
     assert "this value does not fit “Phone number ID”. Check it and try again" in odd.text
     assert list_done(bad.text) == ["2. The app and the number", "3. The token"], "what they yield was entered"
@@ -83,13 +83,14 @@ async def test_a_channel_is_refused_connected_fails_and_is_disconnected(owner: h
     assert "fails" in failing
     peer.answers = [(200, {"id": "1122"})]
     kept = {name: value for name, value in form.items() if name not in {"access_token", "app_secret"}}
-    assert (await owner.post(page, data=kept)).status_code == 200
+    assert (await owner.post(page, data=kept)).status_code == 303, "nothing new to copy"
+    assert "Saved" in (await owner.get(page)).text
     assert peer.requests[-1].headers["authorization"] == "Bearer planted-access-token"
     assert (await owner.post(f"{page}/disconnect", data=form)).status_code == 303
     assert (await owner.post(f"{page}/test", data=form)).status_code == 409
     audit = (await owner.get("/live/audit")).text
-    assert audit.count("channel.connected") == 2
-    assert audit.count("channel.disconnected") == 1
+    assert audit.count("Channel connected") == 2
+    assert audit.count("Channel disconnected") == 1
     for seen in (bad.text, refused.text, created.text, shown, failing, audit):
         assert not any(secret in seen for secret in SECRETS)
 
@@ -117,7 +118,7 @@ async def test_callbacks_that_were_set_aside_are_shown_and_processed_again(
     assert "1 callbacks set aside" in (await owner.get("/live/channels")).text
     assert (await owner.post(f"{page}/retry", data=form | {"callback": "all"})).status_code == 303
     assert "set aside" not in (await owner.get(page)).text
-    assert "callbacks.retried" in (await owner.get("/live/audit")).text
+    assert "Callbacks processed again" in (await owner.get("/live/audit")).text
 
 
 async def test_a_channels_page_shows_what_it_reported(
@@ -163,6 +164,29 @@ async def test_the_web_chat_is_connected_with_its_snippet(owner: httpx.AsyncClie
     assert "<dt>Asked before the chat</dt><dd>name, and email or phone</dd>" in page
 
 
+async def test_the_web_chats_fields_say_how_to_write_them(owner: httpx.AsyncClient) -> None:
+    page = "/live/channels/WIDGET"
+    form = {"token": await read_token(owner), "form": ""}
+    wrong = {"title": "x" * 61, "color": "teal", "origins": "https://toko.example/path", "secret": "short"}
+    told = {
+        "title": "At most 60 characters.",
+        "color": "A colour such as #0b6b5d.",
+        "origins": "Addresses without a path, such as https://shop.example,",
+        "secret": "At least 16 characters.",
+    }
+    shown = (await owner.get(page)).text
+    assert 'name="title" value="" aria-describedby="title-hint" maxlength="60"' in shown
+    refused = await owner.post(page, data=form | wrong)
+    assert refused.status_code == 400
+    for name, hint in told.items():
+        assert f'id="{name}-hint">{hint}' in shown
+        assert f'id="{name}-problem">{hint}' in refused.text, "all of them at once"
+        assert f'id="{name}-hint">{hint}' not in refused.text
+    assert (await owner.post(page, data=form)).status_code == 200, "with a secret to copy"
+    assert (await owner.post(page, data=form | {"color": "#b3261e"})).status_code == 303
+    assert "Saved" in (await owner.get(page)).text
+
+
 async def test_a_carrier_is_refused_connected_tested_and_disconnected(owner: httpx.AsyncClient, peer: Peer) -> None:
     page = "/live/carriers/aggregator_carrier"
     form = {"token": await read_token(owner), "adapter": "kiriminaja", "api_key": "planted-api-key"}
@@ -184,7 +208,7 @@ async def test_a_carrier_is_refused_connected_tested_and_disconnected(owner: htt
     assert (await owner.post(f"{page}/disconnect", data=form)).status_code == 303
     assert "not connected" in (await owner.get(page)).text
     audit = (await owner.get("/live/audit")).text
-    assert (audit.count("carrier.connected"), audit.count("carrier.disconnected")) == (1, 1)
+    assert (audit.count("Carrier connected"), audit.count("Carrier disconnected")) == (1, 1)
     for seen in (missing.text, refused.text, created.text, shown, audit):
         assert not any(secret in seen for secret in SECRETS)
 

@@ -219,7 +219,7 @@ async def test_points_by_hand_have_a_reason_an_author_and_an_entry_in_the_audit_
     await expect(entry).to_contain_text(name)
     await page.goto("/console/live/audit")
     logged = page.locator("tbody tr").first
-    await expect(logged).to_contain_text(f"{id}: +25, Paket terlambat")
+    await expect(logged).to_contain_text("Customer: +25, Paket terlambat")
     await expect(logged).to_contain_text(name)
 
 

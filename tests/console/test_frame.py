@@ -119,18 +119,33 @@ async def test_a_form_that_is_sent_twice_changes_once(api: httpx.AsyncClient, ow
     assert (await api.get("/draft-orders")).json()["meta"]["total"] == 2
 
 
+async def test_what_is_not_found_can_be_searched_for(
+    installation: Installation, database: Database, company: Environments, owner: httpx.AsyncClient
+) -> None:
+    lost = await owner.get("/test/customers/cust_0/edit")
+    assert (lost.status_code, "<h1>Not found</h1>" in lost.text) == (404, True)
+    assert "You looked for /test/customers/cust_0/edit" in lost.text
+    assert '<form action="/console/test/search" class="inline search"' in lost.text
+    async with open_browser(installation, await make_person(database, company, Role.AGENT)) as agent:
+        barred = await agent.get("/live/audit")
+        assert (barred.status_code, "<h1>No access</h1>" in barred.text) == (403, True)
+        assert 'class="inline search"' not in barred.text
+    expired = await owner.post("/live/webhooks", data={})
+    assert "This page expired</h1>" in expired.text
+
+
 async def test_points_by_hand_have_a_reason_and_an_author_in_the_audit_log(
     api: httpx.AsyncClient, owner: httpx.AsyncClient
 ) -> None:
     id = (await make_customer(api))["id"]
-    form = {"token": await read_token(owner), "direction": "add", "points": "25"}
+    form = {"token": await read_token(owner), "direction": "add", "points": "25000"}
     refused = await owner.post(f"/live/customers/{id}/points", data=form)
     assert refused.status_code == 400
     assert "Enter a reason" in refused.text
     assert (await owner.post(f"/live/customers/{id}/points", data=form | {"reason": "Maaf"})).status_code == 303
     log = (await owner.get("/live/audit")).text
-    assert f"{id}: +25, Maaf" in log
-    assert "points.adjusted" in log
+    assert f'customers/{id}">Customer</a>: +25,000, Maaf' in log
+    assert "Points changed by hand" in log
 
 
 async def test_an_invited_agent_gets_conversations_before_they_join(
@@ -171,7 +186,7 @@ async def test_conversations_of_a_person_who_leaves_wait_for_others_until_they_c
         (budi["id"], True)
     ]
     log = (await owner.get("/test/audit")).text
-    assert (log.count("agent.activated"), log.count("agent.deactivated")) == (4, 3), (
+    assert (log.count("Agent activated"), log.count("Agent deactivated")) == (4, 3), (
         "in both environments, and once by hand"
     )
 

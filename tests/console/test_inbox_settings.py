@@ -75,6 +75,19 @@ async def test_business_hours_and_holidays(owner: httpx.AsyncClient, desk: Desk)
     assert (refused.status_code, 'value="25:00"' in refused.text) == (400, True)
     wrong = await owner.post("/test/settings/hours", data={**form, "holiday": ["soon", ""]})
     assert wrong.status_code == 400
+    nameless = await owner.post(
+        "/test/settings/hours", data={**form, "holiday": ["2026-12-25", ""], "holidayName": ["Natal", "Libur"]}
+    )
+    assert 'id="holiday-problem">Enter a day<' in nameless.text
+    assert nameless.text.count('name="holiday" value="" aria-invalid="true" aria-describedby="holiday-problem"') == 1
+
+
+async def test_times_are_typed_as_people_write_them(owner: httpx.AsyncClient, desk: Desk) -> None:
+    form = {"token": await read_token(owner), "monday-opens": ["8", "13.00"], "monday-closes": ["12.30", "17:00"]}
+    assert (await owner.post("/test/settings/hours", data=form)).status_code == 303
+    assert [(one["opens"], one["closes"]) for one in (await desk.get("/business-hours"))["weekly"]] == [
+        ("08:00", "12:30"), ("13:00", "17:00"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -83,6 +96,8 @@ async def test_business_hours_and_holidays(owner: httpx.AsyncClient, desk: Desk)
         (["", "17:00"], "enter when it opens and when it closes"),
         (["07:00", "17:00"], "on Monday, closing must be after 08:00"),
         (["14:00", "17:00"], "the hours from 13:00 on Monday overlap"),
+        (["noon", "17:00"], "write times like 09:00"),
+        (["25", "17:00"], "write times like 09:00"),
     ],
 )
 async def test_what_is_wrong_with_hours_is_shown_at_their_day(
@@ -93,6 +108,9 @@ async def test_what_is_wrong_with_hours_is_shown_at_their_day(
     assert refused.status_code == 400
     monday = refused.text.partition("<legend>Monday</legend>")[2].partition("</fieldset>")[0]
     assert f'id="monday-problem">{problem}' in monday
+    assert re.findall(r'name="([^"]*)"[^>]*aria-invalid="true" aria-describedby="monday-problem"', refused.text) == [
+        "monday-opens"
+    ]
     assert "Check the marked field." in refused.text
 
 

@@ -1,5 +1,6 @@
 """Points and rewards at the console."""
 
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -75,6 +76,10 @@ async def test_a_wallet_is_found_and_changed_in_somebodys_name(
     added = (await agent.get(f"/live/loyalty/{ayu}?filter=points_added")).text
     assert "sorry" in added
     assert "sorry" not in (await agent.get(f"/live/loyalty/{ayu}?filter=points_deducted")).text
+    large = {"direction": "add", "points": "5000000", "reason": "prize"}
+    assert (await submit(agent, f"/loyalty/{ayu}/points", **large)).is_redirect
+    tab = (await agent.get(f"/live/customers/{ayu}?tab=points")).text
+    assert re.search(r'<td>prize<br><span class="quiet">Sari agent</span></td><td class="end">\+5,000,000</td>', tab)
 
 
 async def test_redemptions_are_committed_released_and_failed(api: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:
@@ -123,7 +128,7 @@ async def test_rewards_are_made_changed_and_withdrawn_and_the_log_says_so(
     assert (await submit(owner, f"/rewards/{reward['id']}/delete")).is_redirect
     assert (await owner.get(f"/live/rewards/{reward['id']}")).status_code == 404
     log = (await owner.get("/live/audit")).text
-    assert all(f"reward.{what}" in log for what in ("created", "changed", "deleted"))
+    assert all(f"Reward {what}" in log for what in ("created", "changed", "withdrawn"))
 
 
 async def test_the_ledger_is_checked(api: httpx.AsyncClient, owner: httpx.AsyncClient, database: Database) -> None:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
+from sapa.console.browser_names import name_browser
 from sapa.db.pool import Database
 from sapa.people.types import Role
 from tests.conftest import Installation
@@ -14,6 +15,7 @@ from tests.factories import Environments
 from tests.messaging.conftest import connect_messaging
 
 NEW_PASSWORD = "teh melati hangat sore"
+MOZILLA, WEBKIT = "Mozilla/5.0", "AppleWebKit/537.36 (KHTML, like Gecko)"
 
 
 @pytest.fixture
@@ -58,17 +60,52 @@ async def test_times_follow_the_time_zone_of_the_person(agent: httpx.AsyncClient
     assert " WIB</span>" in (await agent.get("/live")).text
 
 
+@pytest.mark.parametrize(
+    ("says", "names"),
+    [
+        (f"{MOZILLA} (X11; Linux x86_64) {WEBKIT} Chrome/141.0.0.0 Safari/537.36", ("Chrome", "Linux")),
+        (f"{MOZILLA} (Windows NT 10.0; Win64; x64) {WEBKIT} Chrome/141.0 Safari/537.36 Edg/141.0", ("Edge", "Windows")),
+        (f"{MOZILLA} (Linux; Android 10; K) {WEBKIT} Chrome/141.0.0.0 Mobile Safari/537.36", ("Chrome", "Android")),
+        (
+            f"{MOZILLA} (Linux; Android 13; SM-A146P) {WEBKIT} SamsungBrowser/28.0 Chrome/130.0 Mobile Safari/537.36",
+            ("Samsung Internet", "Android"),
+        ),
+        (f"{MOZILLA} (Macintosh; Intel Mac OS X 10_15_7) {WEBKIT} Version/18.0 Safari/605.1.15", ("Safari", "macOS")),
+        (
+            f"{MOZILLA} (iPhone; CPU iPhone OS 18_0 like Mac OS X) {WEBKIT} CriOS/141.0 Mobile/15E148 Safari/604.1",
+            ("Chrome", "iPhone"),
+        ),
+        (f"{MOZILLA} (X11; Ubuntu; Linux x86_64; rv:143.0) Gecko/20100101 Firefox/143.0", ("Firefox", "Linux")),
+        ("python-httpx/0.28.1", None),
+        ("", None),
+    ],
+)
+def test_browsers_are_named(says: str, names: tuple[str, str] | None) -> None:
+    assert name_browser(says) == names
+
+
+async def test_sessions_are_listed_by_browser_and_system(
+    installation: Installation, agent: httpx.AsyncClient, email: str
+) -> None:
+    async with open_browser(installation) as other:
+        other.headers["user-agent"] = f"{MOZILLA} (X11; Linux x86_64) {WEBKIT} Chrome/141.0.0.0 Safari/537.36"
+        assert (await sign_in(other, email, PASSWORD)).status_code == 303
+        assert "<strong>Chrome on Linux</strong>" in (await agent.get("/profile")).text
+
+
 async def test_a_password_is_changed_with_the_present_one_and_ends_other_sessions(
     installation: Installation, agent: httpx.AsyncClient, email: str
 ) -> None:
     async with open_browser(installation, email) as other:
         form = {"token": await read_token(agent), "password": NEW_PASSWORD, "again": NEW_PASSWORD}
-        assert (await agent.post("/profile/password", data=form | {"present": "falsch"})).status_code == 401
+        wrong = await agent.post("/profile/password", data=form | {"present": "falsch"})
+        assert (wrong.status_code, "The email or the password is wrong." in wrong.text) == (400, False)
+        assert 'id="present-problem">this is not your current password' in wrong.text
         unlike = await agent.post("/profile/password", data=form | {"present": PASSWORD, "again": "x"})
         assert unlike.status_code == 400
         assert (await agent.post("/profile/password", data=form | {"present": PASSWORD})).status_code == 303
         assert (await agent.get("/live")).status_code == 200
-        assert (await other.get("/live")).status_code == 303
+        assert (await other.get("/live")).headers["location"].endswith("&expired=1")
         assert (await sign_in(other, email, PASSWORD)).status_code == 401
         assert (await sign_in(other, email, NEW_PASSWORD)).status_code == 303
 

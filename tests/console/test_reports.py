@@ -192,7 +192,7 @@ async def test_people_and_ai_agents_are_compared_and_settings_made(
     assert [row[1] for row in rows[1:]] == ["'=HYPERLINK()"]
     assert "<td>–</td>" in (await owner.get("/test/reports/agents?channel=widget")).text
     audit = (await owner.get("/test/audit")).text
-    assert (audit.count("agent.created"), audit.count("agent.changed"), audit.count("settings.changed")) == (2, 1, 1)
+    assert (audit.count("Agent created"), audit.count("Agent changed"), audit.count("Settings changed")) == (2, 1, 1)
 
 
 @pytest.mark.parametrize(

@@ -199,7 +199,7 @@ async def test_store_locations_are_made_changed_and_removed_and_the_log_says_by_
     assert (await submit(agent, "/stores", **STORE)).status_code == 403
     assert (await submit(owner, f"/stores/{store['id']}/delete")).status_code == 303
     log = (await owner.get("/test/audit")).text
-    assert all(f"store.{what}" in log for what in ("created", "changed", "deleted"))
+    assert all(f"Store location {what}" in log for what in ("created", "changed", "deleted"))
     assert "Carriers pick up parcels at a store location" in (await owner.get("/test/stores")).text
 
 

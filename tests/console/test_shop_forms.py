@@ -70,6 +70,7 @@ async def test_a_customer_is_added_changed_and_deleted(api: httpx.AsyncClient, o
     assert (after["firstName"], after["phoneNumber"], after["addresses"]) == ("Ayunda", None, [])
     timeline = (await owner.get(f"/live/customers/{id}")).text
     assert "by Sari owner" in timeline
+    assert "First name: Ayu → Ayunda; Labels: vip, reseller → –; Addresses changed" in timeline
     refused = await send(owner, f"/customers/{id}/edit", firstName="Ayunda")
     assert refused.status_code == 400
     assert "Enter a phone number or an email" in refused.text.replace(">e", ">E")

@@ -6,8 +6,13 @@ from string import Formatter
 
 import pytest
 
+from sapa.console.agent_pages import ASSIGNEES
+from sapa.console.consent_pages import AUTOMATIC
 from sapa.console.error_words import name_column
 from sapa.console.rendering import HERE
+from sapa.console.reward_pages import DISCOUNTS, EXPIRATIONS
+from sapa.console.settings_pages import EARN_ON, ROUNDINGS, UNITS
+from sapa.console.support_setting_pages import LISTS
 from sapa.console.translations import read_translations, translate
 from sapa.console.webhook_pages import list_kinds
 from sapa.db.pool import Database
@@ -23,6 +28,10 @@ from tests.factories import Environments
 _SAID = re.compile(r"""\bt\(\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')""")
 _SEVERAL = re.compile(r"\{n\} (?!ms\b)([a-z]+ )*[a-z]+s\b(?! \d)")
 _CODE = re.compile(r"[a-z]+(_[a-z0-9]+)+|[A-Z][A-Z_]+|[a-z]+([A-Z][a-z]+)+|url|otp|[ms]pm")
+_RECORDS = re.compile(r"record\w*\(|noted|action = ")
+_ACTION = re.compile(r'"([a-z]+\.[a-z_]+)"')
+_SETTING = re.compile(r'"settings\.changed", "([^"]+)"')
+SOURCES = sorted(HERE.parent.rglob("*.py"))
 TEMPLATES = sorted((HERE / "templates").glob("*.html"))
 
 
@@ -68,6 +77,24 @@ async def test_an_error_is_shown_in_the_readers_language(
         assert "<p>Periksa isian yang ditandai.</p>" in name.text
         page = (await owner.get("/live/orders?page=0")).text
         assert "<p>halaman: pakai 1 sampai " in page
+
+
+@pytest.mark.parametrize("language", ["en", "id"])
+def test_entries_of_the_audit_log_have_words(language: str) -> None:
+    lines = [line for file in SOURCES for line in file.read_text().splitlines() if _RECORDS.search(line)]
+    actions = {action for line in lines for action in _ACTION.findall(line)}
+    assert len(actions) > 40
+    settings = {setting for line in lines for setting in _SETTING.findall(line)} | {one.path for one in LISTS}
+    wanted = actions | {f"setting {name}" for name in settings}
+    assert sorted(wanted - set(read_translations(language))) == [], f"add them to console/words/{language}.json"
+
+
+@pytest.mark.parametrize("language", ["en", "id"])
+def test_the_choices_of_a_setting_are_words(language: str) -> None:
+    """English needs none for a code that is the word itself."""
+    own = {"created", "fulfilled", "paid", "minutes", "hours", "days", "percentage"} if language == "en" else set()
+    choices = {*EARN_ON, *ROUNDINGS, *UNITS, *AUTOMATIC, *DISCOUNTS, *EXPIRATIONS, *ASSIGNEES}
+    assert sorted(choices - own - set(read_translations(language))) == []
 
 
 @pytest.mark.parametrize("text", TYPES)

@@ -219,11 +219,14 @@ async def test_who_was_signed_out_meanwhile_comes_back_to_the_page(
         assert asked.headers["location"] == "/console/sign-in?next=/console/live/orders%3Fstatus%3Dactive"
         page = f"{installation.address}/console/live/webhooks/new"
         sent = await client.post("/live/webhooks", data={"url": "https://a.example"}, headers={"referer": page})
-        assert sent.headers["location"] == "/console/sign-in?next=/console/live/webhooks/new"
+        assert sent.headers["location"] == "/console/sign-in?next=/console/live/webhooks/new&expired=1"
         odd = await client.post("/live/webhooks", headers={"referer": "http://[odd"})
-        assert odd.headers["location"] == "/console/sign-in?next="
+        assert odd.headers["location"] == "/console/sign-in?next=&expired=1"
         back = await client.get(f"{installation.address}{sent.headers['location']}")
         assert 'value="/console/live/webhooks/new"' in back.text
+        assert "Your session has ended. Sign in again; what you typed is kept." in back.text
+        fresh = await client.get(f"{installation.address}{asked.headers['location']}")
+        assert "Your session has ended" not in fresh.text
         assert (await sign_in(client, email)).headers["location"] == "/console"
 
 

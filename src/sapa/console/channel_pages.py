@@ -101,7 +101,7 @@ def _is_done(page: PageRequest, channel: Channel, step: GuideStep, info: Channel
 
 @console.post("/{environment}/channels/{id}", roles=DEVELOPERS, shown_by=show_channel)
 async def connect_channel(page: PageRequest) -> Response:
-    """Only this response shows the hook's address and the generated values."""
+    """Only this response shows the hook's address and the generated values, if there are new ones."""
     channel, company, is_checked = _get_channel(page), await _get_company(page), not page.form_value("unchecked")
     async with page.context.database.connection() as db:
         draft = await connections.prepare(page.context, db, company, channel.source, _list_values(page, channel))
@@ -114,6 +114,9 @@ async def connect_channel(page: PageRequest) -> Response:
         if is_checked:
             await connections.record_verified(tx, company, made.connection.id, None)
         await page.record(tx, "channel.connected", channel.label)
+    if not made.generated and made.hook_url is None:
+        page.say("Saved")
+        return go_to(page.path(f"/channels/{channel.source}"))
     labels = {field.name: field.label for field in channel.fields}
     return page.show("channel_made.html", channel=channel, made=made, labels=labels)
 

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 from starlette.responses import Response
 
+from sapa.console.error_words import name_column
 from sapa.console.inbox_pages import read_clock
 from sapa.console.inbox_queue import ask
 from sapa.console.loyalty_pages import adjust_points
@@ -16,6 +17,7 @@ from sapa.console.page_request import PageRequest
 from sapa.console.roles import EVERYBODY
 from sapa.console.routes import console, go_to
 from sapa.console.translations import translate
+from sapa.customers.types import CustomerIn
 from sapa.messaging.channels.interface import Source
 from sapa.messaging.consents.types import ALL_CHANNELS
 from sapa.orders import actions as orders
@@ -42,6 +44,8 @@ _parse_ticket = re.compile(r"ticket (\S+) on (\w+)", re.ASCII).fullmatch
 _parse_order = re.compile(r"order (\S+): (\S+) ([A-Z]{3})", re.ASCII).fullmatch
 _LOG_WORDS = re.compile(r"\b(available|reserved|committed|released|expired|failed)\b(?=: | →|$)", re.ASCII)
 _LOG_NUMBERS = re.compile(r"(?<=: )\d+|(?<=→ )\d+", re.ASCII)
+_LOG_FIELDS = re.compile(rf"(?:^|(?<=; ))(?:{'|'.join(CustomerIn.__struct_encode_fields__)})(?=: | changed)")
+_LOG_CHANGED = re.compile(r"(?<!:) changed(?=;|$)")
 
 Json = dict[str, Any]
 
@@ -149,13 +153,19 @@ def _build_line(page: PageRequest, entry: Json) -> TimelineLine:
     if order := _parse_order(log):
         path = page.path(f"/orders?search={order[1]}")
         return TimelineLine(entry, icon, "", path=path, number=order[1], amount=order[2], currency=order[3])
-    return TimelineLine(entry, icon, _translate_log(page, log) if entry["category"] == "loyalty" else log)
+    return TimelineLine(entry, icon, (_translate_log if entry["category"] == "loyalty" else _name_fields)(page, log))
 
 
 def _translate_log(page: PageRequest, log: str) -> str:
     """What became of points and redemptions: `available: 750 → 1250; reserved: 500 → 0`."""
     words = _LOG_WORDS.sub(lambda found: translate(page.language, found[0]), log)
     return _LOG_NUMBERS.sub(lambda found: page.formats.number(int(found[0])), words)
+
+
+def _name_fields(page: PageRequest, log: str) -> str:
+    """What was changed of a customer: `lastName: – → Baru; addresses changed`."""
+    named = _LOG_FIELDS.sub(lambda found: name_column(page.language, found[0]), log)
+    return _LOG_CHANGED.sub(f" {translate(page.language, 'changed')}", named)
 
 
 def _measure_weeks(sales: list[CustomerSales]) -> int | None:

@@ -27,7 +27,20 @@ EMPTY = {
 """What the API says about a field that was left empty."""
 QUOTED = ("reason", "advice")
 """Names in messages for what a carrier, a channel or a library said in English."""
-WORDS = ("carrier", "channel", "day", "kind", "label", "method", "name", "resource", "source", "status", "wanted")
+WORDS = (
+    "carrier",
+    "channel",
+    "day",
+    "hint",
+    "kind",
+    "label",
+    "method",
+    "name",
+    "resource",
+    "source",
+    "status",
+    "wanted",
+)
 """Names for what has words of its own."""
 AMOUNTS = ("amount", "cost", "outstanding", "refundable", "removed")
 """Names for money."""

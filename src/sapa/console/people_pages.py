@@ -1,5 +1,7 @@
 """Settings: people, and the audit log."""
 
+import re
+
 from starlette.responses import Response
 
 from sapa.access import actions as access
@@ -7,12 +9,16 @@ from sapa.console.page_request import PageRequest
 from sapa.console.roles import DEVELOPERS, OWNERS
 from sapa.console.routes import ENVIRONMENTS, console, go_to
 from sapa.console.team_pages import show_team
+from sapa.console.translations import build_translator
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid, NotFound
+from sapa.messaging.consents.types import ALL_CHANNELS
 from sapa.people import actions as people
 from sapa.people import mail
-from sapa.people.types import Purpose, Role
+from sapa.people.types import AuditEntry, Purpose, Role
 from sapa.support import members
+
+_POINTS = re.compile(r"(?<=^[+−])\d+")
 
 
 @console.get("/{environment}/people", roles=OWNERS)
@@ -96,7 +102,30 @@ async def show_audit(page: PageRequest) -> Response:
             page.session.organisation_id,
             int(before) if before.isascii() and before.isdigit() and len(before) < 19 else None,
         )
-    return page.show("audit.html", entries=entries, more=entries[-1].id if len(entries) == people.AUDIT_PAGE else None)
+    subjects = [_read_subject(page, entry) for entry in entries]
+    return page.show(
+        "audit.html",
+        entries=list(zip(entries, subjects, strict=True)),
+        more=entries[-1].id if len(entries) == people.AUDIT_PAGE else None,
+    )
+
+
+def _read_subject(page: PageRequest, entry: AuditEntry) -> tuple[str, str]:
+    """The id of the customer that was changed, and the rest in the reader's words."""
+    say = build_translator(page.language)
+    match entry.action:
+        case "settings.changed":
+            return "", say(f"setting {entry.subject}")
+        case "person.role":
+            email, _, role = entry.subject.rpartition(": ")
+            return "", f"{email}: {say(role)}"
+        case "points.adjusted":
+            id, _, change = entry.subject.partition(": ")
+            return id, _POINTS.sub(lambda found: page.formats.number(int(found[0])), change)
+        case "consent.recorded":
+            id, app, status = entry.subject.split(" ")
+            return id, f"{say('All channels') if app == ALL_CHANNELS else say(app)}: {say(status)}"
+    return "", entry.subject
 
 
 async def _deliver(page: PageRequest, purpose: Purpose, email: str, name: str, secret: str) -> Response:

@@ -2,6 +2,7 @@
 
 from starlette.responses import Response
 
+from sapa.console.browser_names import name_browser
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import EVERYBODY
 from sapa.console.routes import console, go_to, open_session
@@ -11,6 +12,7 @@ from sapa.people import actions as people
 from sapa.people import mail
 from sapa.people.profile import actions as profile
 from sapa.people.profile.types import KINDS, AlertSettings
+from sapa.people.types import WrongPassword
 
 HOME = "/console/profile"
 
@@ -23,7 +25,7 @@ async def show_profile(page: PageRequest) -> Response:
         alerts = await profile.get_alerts(db, session.organisation_id, session.user_id)
     return page.show(
         "profile.html",
-        sessions=[(one.hash.hex(), one) for one in sessions],
+        sessions=[(one.hash.hex(), one, name_browser(one.browser)) for one in sessions],
         own=profile.hash_secret(page.secret).hex(),
         alerts=alerts,
         kinds=KINDS,
@@ -49,7 +51,10 @@ async def change_password(page: PageRequest) -> Response:
     present, chosen = (str(page.form.get(name) or "") for name in ("present", "password"))
     if chosen != page.form.get("again"):
         raise Invalid.field("again", "is not the same password")
-    secret = await people.change_password(page.context.database, page.session, present, chosen, page.origin)
+    try:
+        secret = await people.change_password(page.context.database, page.session, present, chosen, page.origin)
+    except WrongPassword:
+        raise Invalid.field("present", "is not your current password") from None
     page.say("Password changed. Other browsers are signed out.")
     return open_session(page, secret, HOME)
 

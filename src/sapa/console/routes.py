@@ -235,15 +235,24 @@ async def _respond(context: AppContext, counts: MenuCounts, route: ConsoleRoute,
             await _read_form(route, page)
         return await _run(route, page)
     except _SignInFirst:
-        return go_to(f"/console/sign-in?next={quote(_read_return_path(page.request))}")
+        has_ended = page.secret or route.method == "POST"
+        return go_to(
+            f"/console/sign-in?next={quote(_read_return_path(page.request))}{'&expired=1' if has_ended else ''}"
+        )
     except Exception as error:
         # Not the address: it may be a one-time link.
         refusal = explain(error, page.request.state.request_id, page=f"{route.method} {route.path}")
         if isinstance(refusal, InternalError):
             refusal = PageFailed()
-        response = page.show("refused.html", refusal.status, error=refusal)
+        response = page.show("refused.html", refusal.status, error=refusal, title=_name_refusal(refusal))
         response.headers.update(refusal.headers)
         return response
+
+
+def _name_refusal(refusal: ApiError) -> str:
+    if isinstance(refusal, StaleForm):
+        return "This page expired"
+    return {403: "No access", 404: "Not found"}.get(refusal.status, "Something went wrong")
 
 
 def _read_return_path(request: Request) -> str:

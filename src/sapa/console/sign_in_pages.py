@@ -26,7 +26,8 @@ async def begin(page: PageRequest) -> Response:
 async def show_sign_in(page: PageRequest) -> Response:
     if page.signed_in is not None:
         return go_to(HOME)
-    return page.show("sign_in.html", next=_next_of(page), email=page.form_value("email"))
+    expired = "expired" in page.request.query_params
+    return page.show("sign_in.html", next=_next_of(page), email=page.form_value("email"), expired=expired)
 
 
 @console.post("/sign-in", roles=None, shown_by=show_sign_in)

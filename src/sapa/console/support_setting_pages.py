@@ -22,7 +22,8 @@ from sapa.messaging.connections import actions as connections
 from sapa.support.business_hours.types import DAYS
 
 EMPTY_HOLIDAYS = 3
-_OF_DAY = re.compile(r"weekly\[(\d+)\]").match
+_OF_DAY = re.compile(r"weekly\[(\d+)\](\..*)?").fullmatch
+_TIME = re.compile(r"(\d{1,2})(?:[:.](\d{2}))?").fullmatch
 HOURS_A_DAY = 2
 
 Json = dict[str, Any]
@@ -270,7 +271,7 @@ async def change_hours(page: PageRequest) -> Response:
         try:
             date.fromisoformat(holiday["date"])
         except ValueError:
-            raise Invalid.field("holiday", "must be a date, such as 2026-12-25") from None
+            raise Invalid.field("holiday", "is required") from None
     weekly = [hours for day in DAYS for hours in _read_day(page, day)]
     for hours in weekly:
         if not hours["opens"] or not hours["closes"]:
@@ -286,20 +287,28 @@ async def change_hours(page: PageRequest) -> Response:
 def _name_days(error: Invalid, weekly: list[Json]) -> Invalid:
     """What is wrong with hours is shown at their day."""
     details = [
-        FieldError(weekly[int(found[1])]["day"], one.message) if (found := _OF_DAY(one.field)) else one
+        FieldError(weekly[int(found[1])]["day"], "must be a time, such as 09:00" if found[2] else one.message)
+        if (found := _OF_DAY(one.field))
+        else one
         for one in error.details or []
     ]
     return Invalid(error.message, details=details)
 
 
 def _read_day(page: PageRequest, day: str) -> list[Json]:
-    """The hours that are not empty, as they were typed."""
-    typed = zip(page.form_values(f"{day}-opens"), page.form_values(f"{day}-closes"), strict=False)
+    """The hours that are not empty."""
+    opens, closes = (
+        [_read_time(text.strip()) for text in page.form_values(f"{day}-{end}")] for end in ("opens", "closes")
+    )
     return [
-        {"day": day, "opens": opens.strip(), "closes": closes.strip()}
-        for opens, closes in typed
-        if opens.strip() or closes.strip()
+        {"day": day, "opens": start, "closes": end} for start, end in zip(opens, closes, strict=False) if start or end
     ]
+
+
+def _read_time(text: str) -> str:
+    """People write 8, 8.00 and 08:00. The API checks the rest."""
+    found = _TIME(text)
+    return f"{found[1]:0>2}:{found[2] or '00'}" if found else text
 
 
 def _read_holidays(page: PageRequest) -> list[Json]:

@@ -28,6 +28,9 @@ class AccountField(Struct, frozen=True):
     """Generated when it is left out, and shown once."""
     pattern: str = r".*"
     """What its value looks like."""
+    hint: str = ""
+    """The same in words, for people."""
+    max_length: int = 4096
     destination: Sequence[str] = ()
     """Of a secret: the fields that say where it is sent. When one of them changes, it has to be entered again."""
 

@@ -70,7 +70,9 @@ async def test_no_field_of_any_channel_sends_a_stored_secret_elsewhere(
 ) -> None:
     channel = CHANNELS[source]
     account = dict(ACCOUNTS.get(source, {}))
-    secrets = {field.name: SECRETS.get(field.name, "planted") for field in channel.fields if field.is_secret}
+    secrets = {
+        field.name: SECRETS.get(field.name, "planted-in-the-chat") for field in channel.fields if field.is_secret
+    }
     assert (await connect(installation, company.live, source, "--no-check", **account, **secrets)).code == 0
     before = (await open_account(context, company.live, source)).connection
     account_id = get_account_id(channel, account)

@@ -139,11 +139,17 @@ for (const form of document.querySelectorAll("[data-guard]")) {
 // The web chat's preview follows what is typed.
 for (const preview of document.querySelectorAll("[data-chat-preview]")) {
   const form = preview.closest("form");
-  form.addEventListener("input", () => {
+  const picker = form.querySelector("[data-picks]");
+  picker.hidden = false;
+  form.addEventListener("input", (event) => {
+    if (event.target === picker) form.elements.color.value = picker.value;
+    for (const part of preview.querySelectorAll("[data-when-form]"))
+      part.toggleAttribute("hidden", !part.dataset.whenForm.split(" ").includes(form.elements.form.value));
     for (const text of preview.querySelectorAll("[data-text]"))
       text.textContent = (form.elements[text.dataset.text].value || text.dataset.default).slice(0, 48);
     const color = form.elements.color.value;
     if (!/^#[0-9a-f]{6}$/i.test(color)) return;
+    picker.value = color;
     for (const part of preview.querySelectorAll("[data-fill]")) part.setAttribute("fill", color);
   });
 }

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from sapa.context import AppContext
 from sapa.db.pool import Connection, Tx
-from sapa.http.errors import Invalid
+from sapa.http.errors import FieldError, Invalid
 from sapa.messaging.channels.abilities import Embeddable, Renewable
 from sapa.messaging.channels.interface import (
     BadAccount,
@@ -33,9 +33,9 @@ from sapa.messaging.connections.types import (
 )
 from sapa.outbound.client import NotSent, Unclear
 from sapa.values.company import Company
+from sapa.values.provider_accounts import AccountField
 from sapa.values.sealing import ResealedBatch, Vault
 
-MAX_VALUE_LENGTH = 4096
 PUBLIC_KEY = "public_key"
 """Beside the credentials of an embedded channel."""
 
@@ -65,7 +65,7 @@ async def prepare(
         for field in channel.fields
         if field.is_generated and field.name not in values
     }
-    return _build_draft(channel, {**values, **generated}, generated)
+    return _build_draft(channel, {**values, **generated}, generated, stored)
 
 
 def _list_stored_fields(
@@ -90,21 +90,29 @@ def _check_destinations(
             raise Invalid.field(field.name, "must be entered again, because the server that gets it changes")
 
 
-def _build_draft(channel: Channel, values: dict[str, str], generated: dict[str, str]) -> ConnectionDraft:
-    """Raises Invalid for a field that is missing, unknown or malformed."""
+def _build_draft(
+    channel: Channel, values: dict[str, str], generated: dict[str, str], stored: Mapping[str, str]
+) -> ConnectionDraft:
+    """Raises Invalid for fields that are missing, unknown or malformed. A stored value was accepted before."""
     fields_by_name = {field.name: field for field in channel.fields}
     if unknown := sorted(values.keys() - fields_by_name.keys()):
         raise Invalid.field(unknown[0], f"is not a field of {channel.label}. Use {', '.join(fields_by_name)}")
-    for field in channel.fields:
-        value = values.get(field.name, "")
-        if not value and field.is_required:
-            raise Invalid.field(field.name, f"is required: {field.label}")
-        if value and (
-            len(value) > MAX_VALUE_LENGTH or not value.isprintable() or not re.fullmatch(field.pattern, value)
-        ):
-            raise Invalid.field(field.name, f"is not valid: {field.label}")
+    changed = [field for field in channel.fields if values.get(field.name, "") != stored.get(field.name)]
+    problems = [FieldError(field.name, problem) for field in changed if (problem := _check(field, values))]
+    if problems:
+        raise Invalid(f"{problems[0].field}: {problems[0].message}", details=problems)
     account = {name: value for name, value in values.items() if not fields_by_name[name].is_secret}
     return ConnectionDraft(channel, account, {name: values[name] for name in values.keys() - account.keys()}, generated)
+
+
+def _check(field: AccountField, values: Mapping[str, str]) -> str | None:
+    """What is wrong with a field's value."""
+    value = values.get(field.name, "")
+    if not value:
+        return f"is required: {field.label}" if field.is_required else None
+    if len(value) <= field.max_length and value.isprintable() and re.fullmatch(field.pattern, value):
+        return None
+    return f"is not valid. {field.hint}" if field.hint else f"is not valid: {field.label}"
 
 
 async def check(context: AppContext, company: Company, draft: ConnectionDraft) -> None:

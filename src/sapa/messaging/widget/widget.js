@@ -12,6 +12,7 @@
 
   const lang = (script.dataset.lang || document.documentElement.lang || navigator.language || "en").toLowerCase();
   const locale = /^id\b/.test(lang) ? "id" : "en";
+  const dates = locale === "id" ? "id" : "en-GB";
   const words = locale === "id"
     ? {
         open: "Buka obrolan", close: "Tutup obrolan", title: "Obrolan", write: "Tulis pesan", send: "Kirim",
@@ -38,10 +39,11 @@
 
   // Looks. A constructed sheet needs no permission of the page's own policy.
 
-  const day = `--accent: #0b6b5d; --on-accent: #fff; --back: #fff; --ink: #17211f; --faint: #55635f; --line: #d5dedb;
-    --theirs: #eef3f1; --bad: #a3211a; --bar: #0b6b5d; --on-bar: #fff;`;
+  const day = `--accent: #0b6b5d; --on-accent: #fff; --back: #ffffff; --ink: #17211f; --faint: #55635f; --line: #d5dedb;
+    --theirs: #eef3f1; --bad: #a3211a; --bar: #0b6b5d; --on-bar: #fff; --accent-text: var(--accent-by-day, #0b6b5d);`;
   const night = `--accent: #5fd3bd; --on-accent: #06231e; --back: #16201e; --ink: #e9f0ee; --faint: #a2b2ad;
-    --line: #33423e; --theirs: #24322f; --bad: #ffa8a1; --bar: #24322f; --on-bar: #e9f0ee;`;
+    --line: #33423e; --theirs: #24322f; --bad: #ffa8a1; --bar: #24322f; --on-bar: #e9f0ee;
+    --accent-text: var(--accent-by-night, #5fd3bd);`;
   const css = `
     :host { all: initial; color-scheme: light dark; ${day}
       font: 15px/1.45 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
@@ -52,7 +54,7 @@
     [hidden] { display: none !important; }
     button, textarea { font: inherit; color: inherit; }
     button { cursor: pointer; }
-    :focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
+    :focus-visible { outline: 3px solid var(--accent-text); outline-offset: 2px; }
     .aside { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
     .launch { position: fixed; inset-block-end: 20px; inset-inline-end: 20px; z-index: 2147483000; inline-size: 58px;
       block-size: 58px; border: 0; border-radius: 50%; background: var(--accent); color: var(--on-accent);
@@ -90,11 +92,11 @@
     .note button { border: 0; background: none; padding: 0 4px; text-decoration: underline; }
     .picture { display: block; max-inline-size: 100%; max-block-size: 240px; border-radius: 10px; margin-block: 4px; }
     .choices { display: flex; flex-wrap: wrap; gap: 6px; }
-    .choices button, .choices a, .rows button, .earlier { border: 1px solid var(--accent); background: var(--back);
-      color: var(--accent); border-radius: 16px; padding: 5px 12px; text-decoration: none; text-align: start; }
+    .choices button, .choices a, .rows button, .earlier { border: 1px solid var(--accent-text); background: var(--back);
+      color: var(--accent-text); border-radius: 16px; padding: 5px 12px; text-decoration: none; text-align: start; }
     .choices button:hover, .choices a:hover, .rows button:hover { background: var(--theirs); }
     .choices button:disabled, .rows button:disabled { border-color: var(--line); color: var(--faint); cursor: default; }
-    .choices button[aria-pressed], .rows button[aria-pressed] { border-color: var(--accent); color: var(--accent); }
+    .choices button[aria-pressed], .rows button[aria-pressed] { border-color: var(--accent-text); color: var(--accent-text); }
     .rows { display: flex; flex-direction: column; gap: 6px; }
     .rows h3 { all: unset; font-weight: 650; font-size: 13px; color: var(--faint); }
     .rows button { border-radius: 10px; }
@@ -110,7 +112,7 @@
       border-radius: 10px; padding: 2px 4px 2px 10px; font-size: 13px; }
     .chosen span { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
     .chosen button { border: 0; background: none; inline-size: 24px; block-size: 24px; padding: 0; }
-    .panel.dropping .log { outline: 2px dashed var(--accent); outline-offset: -8px; }
+    .panel.dropping .log { outline: 2px dashed var(--accent-text); outline-offset: -8px; }
     .file { display: block; }
     form button { border: 0; border-radius: 12px; background: var(--accent); color: var(--on-accent); font-weight: 600;
       padding: 0 14px; block-size: 40px; }
@@ -135,10 +137,15 @@
 
   let look = {};
 
-  function isBright(color) {
+  function luminance(color) {
     const [red, green, blue] = [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16) / 255)
       .map((part) => (part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179;
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  }
+
+  function contrast(one, other) {
+    const [dark, bright] = [luminance(one), luminance(other)].sort((a, b) => a - b);
+    return (bright + 0.05) / (dark + 0.05);
   }
 
   async function dress() {
@@ -147,16 +154,19 @@
     if (look.greeting) hello.textContent = look.greeting;
     showHours();
     if (!/^#[0-9a-f]{6}$/i.test(look.color || "")) return;
-    const ink = isBright(look.color) ? "#000" : "#fff";
+    const ink = contrast(look.color, "#000000") > contrast(look.color, "#ffffff") ? "#000" : "#fff";
     for (const name of ["accent", "bar"]) host.style.setProperty(`--${name}`, look.color);
     for (const name of ["on-accent", "on-bar"]) host.style.setProperty(`--${name}`, ink);
+    for (const [time, back] of Object.entries({ day: "#ffffff", night: "#16201e" })) {
+      host.style.setProperty(`--accent-by-${time}`, contrast(look.color, back) >= 4.5 ? look.color : "var(--ink)");
+    }
   }
 
   // The hours as the company writes them and, while nobody is there, when somebody is by the visitor's own clock.
   function showHours() {
     const opens = new Date(look.opensAt || 0);
     const form = { weekday: "short", day: "numeric", month: "short", hour: "numeric", minute: "2-digit" };
-    const closed = opens > Date.now() && `${words.closed} ${new Intl.DateTimeFormat(locale, form).format(opens)}.`;
+    const closed = opens > Date.now() && `${words.closed} ${new Intl.DateTimeFormat(dates, form).format(opens)}.`;
     hours.textContent = [look.hours, closed].filter(Boolean).join(" · ");
     hours.hidden = !hours.textContent;
   }
@@ -239,6 +249,7 @@
   const chosen = make("ul", { class: "chosen", hidden: true });
   const form = make("form", {}, picker, attach,
     make("label", { class: "aside", for: "text" }, words.write), box, make("button", { type: "submit" }, words.send));
+  form.hidden = true; // until it is known what to ask first
   const hours = make("p", { class: "hours", hidden: true });
   const asked = make("form", { class: "ask", hidden: true });
   const wrong = make("p", { class: "wrong", id: "wrong", role: "alert", hidden: true }, words.wrong);
@@ -334,7 +345,7 @@
     const when = new Date(at);
     const isToday = when.toDateString() === new Date().toDateString();
     const form = isToday ? { timeStyle: "short" } : { dateStyle: "medium", timeStyle: "short" };
-    return make("time", { datetime: at }, new Intl.DateTimeFormat(locale, form).format(when));
+    return make("time", { datetime: at }, new Intl.DateTimeFormat(dates, form).format(when));
   }
 
   function draw(line) {
@@ -522,6 +533,7 @@
     if (session.token) keep(session.token);
     if (session.visitorId !== join.visitorId) forget();
     join.visitorId = session.visitorId;
+    await dressed; // the messages carry the agent's name
     hasStated = session.hasStated;
     session.messages.forEach(show);
     last = session.lastNumber;
@@ -762,8 +774,10 @@
     if (!shown.size) log.replaceChildren(hello);
     wasAtEnd = true;
     stayAtEnd();
-    ask();
-    (asked.hidden ? box : asked.querySelector("input")).focus();
+    dressed.then(() => {
+      ask();
+      (asked.hidden ? box : asked.querySelector("input")).focus();
+    });
     lookAgain();
     joined().then(ask, () => report(words.away));
   }
@@ -817,11 +831,13 @@
 
   function begin() {
     document.body.append(host);
-    dress();
     if (early) identify(early).catch((error) => console.warn(`sapa: ${error.message}`));
     else if (token) joined().catch(() => {});
     window.dispatchEvent(new Event("sapa:ready"));
   }
+
+  // Nobody waits for the looks longer than this.
+  const dressed = Promise.race([dress(), new Promise((done) => setTimeout(done, 3000))]);
 
   window.sapa = { identify, reset, open, close };
   if (document.body) begin();

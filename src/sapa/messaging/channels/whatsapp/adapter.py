@@ -94,11 +94,14 @@ class WhatsApp:
     fields: Sequence[AccountField] = (
         AccountField("phone_number_id", "Phone number id", is_secret=False, pattern=NUMBER),
         AccountField("waba_id", "WhatsApp business account id", is_secret=False, pattern=NUMBER),
-        AccountField("phone_number", "Phone number, such as +6281234567890", is_secret=False, pattern=r"\+[0-9]{6,15}"),
+        AccountField(
+            "phone_number", "Phone number", is_secret=False, pattern=r"\+[0-9]{6,15}",
+            hint="With the country's code, such as +6281234567890.",
+        ),
         AccountField("access_token", "Access token of a system user"),
         AccountField("app_secret", "App secret"),
         AccountField("verify_token", "Verify token of the callback", is_required=False, is_generated=True),
-    )
+    )  # fmt: skip
 
     def __init__(self, source: Source, label: str, names: Sequence[str], capabilities: Capabilities) -> None:
         self.source = source

@@ -31,6 +31,13 @@ ORIGINS = r"(?:https?://[^\s,/]+[\s,]*)*"
 SIMULATED_PREFIX = "sim_"
 """The prefix of simulated visitors' ids."""
 
+
+def _optional(name: str, label: str, pattern: str = r".*", hint: str = "", max_length: int = 4096) -> AccountField:
+    return AccountField(
+        name, label, is_secret=False, is_required=False, pattern=pattern, hint=hint, max_length=max_length
+    )
+
+
 GUIDE = ChannelGuide(
     (
         GuideStep(
@@ -54,19 +61,21 @@ class Widget:
     address = ""
     guide = GUIDE
     fields: Sequence[AccountField] = (
-        AccountField("secret", "Secret with which your server verifies visitors", is_required=False, is_generated=True),
-        AccountField("title", "Title of the chat", is_secret=False, is_required=False, pattern=r".{0,60}"),
         AccountField(
-            "origins", "Sites that may show the chat; default: all", is_secret=False, is_required=False, pattern=ORIGINS
+            "secret", "Secret with which your server verifies visitors", is_required=False, is_generated=True,
+            pattern=r".{16,}", hint="At least 16 characters.",
         ),
-        AccountField(
-            "color", "Colour, such as #0b6b5d", is_secret=False, is_required=False, pattern=r"#[0-9A-Fa-f]{6}"
+        _optional("title", "Title of the chat", hint="At most 60 characters.", max_length=60),
+        _optional(
+            "origins", "Sites that may show the chat", ORIGINS,
+            "Addresses without a path, such as https://shop.example, with spaces between them. If empty, all sites.",
         ),
-        AccountField("greeting", "Greeting", is_secret=False, is_required=False, pattern=r".{0,200}"),
-        AccountField("hours", "Opening hours, as text", is_secret=False, is_required=False, pattern=r".{0,100}"),
-        AccountField("agent", "Name shown with replies", is_secret=False, is_required=False, pattern=r".{0,60}"),
-        AccountField("form", "Asked before the chat", is_secret=False, is_required=False, pattern=r"name|contact"),
-    )
+        _optional("color", "Colour", r"#[0-9A-Fa-f]{6}", "A colour such as #0b6b5d."),
+        _optional("greeting", "Greeting", hint="At most 200 characters.", max_length=200),
+        _optional("hours", "Opening hours, as text", hint="At most 100 characters.", max_length=100),
+        _optional("agent", "Name shown with replies", hint="At most 60 characters.", max_length=60),
+        _optional("form", "Asked before the chat", r"name|contact"),
+    )  # fmt: skip
     capabilities = Capabilities(
         sends=frozenset({"message", "template", "media", "interactive"}),
         files=dict.fromkeys(MEDIA_TYPES, FileRule(100 * 1_048_576)),
