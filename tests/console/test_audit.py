@@ -11,7 +11,7 @@ import pytest
 from sapa.db.pool import Database
 from tests.conftest import Installation, connect
 from tests.console.people import choose, make_person, open_browser, read_token
-from tests.factories import Environments, make_key
+from tests.factories import Environments, make_customer, make_key
 
 URL = "https://hooks.example.com/sapa"
 _SECRET = re.compile(r'id="secret">([^<]+)<')
@@ -113,6 +113,24 @@ async def test_an_invalid_cursor_shows_the_start_of_the_audit_log(owner: httpx.A
     for odd in ("²", "x", "-1", "9" * 30, ""):
         assert "Person joined" in (await owner.get("/live/audit", params={"before": odd})).text
     assert "Person joined" not in (await owner.get("/live/audit", params={"before": "1"})).text
+
+
+async def test_entries_about_customers_and_settings_are_in_words(
+    api: httpx.AsyncClient, owner: httpx.AsyncClient
+) -> None:
+    customer = (await make_customer(api, phoneNumber="0812 3456 7804"))["id"]
+    await submit(owner, f"/live/customers/{customer}/points", direction="add", points="5000000", reason="Hadiah")
+    await submit(owner, f"/live/customers/{customer}/consents", app="CRM", status="unsubscribe")
+    await submit(owner, "/live/settings/macros", name="Foto", **{"actions.priority": "high"})
+    log = (await owner.get("/live/audit")).text
+    link = f'<a href="/console/live/customers/{customer}">Customer</a>'
+    assert f'Points changed by hand<br><span class="quiet">{link}: +5,000,000, Hadiah</span>' in log
+    assert f'Consent recorded<br><span class="quiet">{link}: All channels: unsubscribed</span>' in log
+    assert 'Settings changed<br><span class="quiet">Macros</span>' in log
+    await submit(owner, "/language", language="id")
+    log = (await owner.get("/live/audit")).text
+    assert "Pelanggan</a>: +5.000.000, Hadiah" in log
+    assert 'Pengaturan diubah<br><span class="quiet">Makro</span>' in log
 
 
 async def test_changes_by_program_are_recorded_with_their_key(

@@ -10,7 +10,7 @@ from sapa.backups.types import BackupState
 from sapa.db.pool import Database
 from sapa.people.types import Role
 from tests.conftest import Installation, connect
-from tests.console.people import make_person, open_browser
+from tests.console.people import make_person, open_browser, read_token
 from tests.console.seats import Seat, read
 from tests.factories import Environments, make_key, make_order, make_product
 from tests.http.wire import eventually
@@ -96,6 +96,10 @@ async def test_the_first_steps_are_those_that_the_reader_can_do(
 ) -> None:
     async with open_browser(installation, await make_person(database, company, Role.DEVELOPER)) as developer:
         steps = (await developer.get("/live")).text.partition("Set up your shop")[2].partition("</section>")[0]
+        form = {"token": await read_token(developer)}
+        assert (await developer.post("/live/first-steps/hide", data=form)).status_code == 303
+        hidden = (await developer.get("/live")).text
+        assert ("The first steps are hidden" in hidden, "Set up your shop" in hidden) == (True, False)
     assert (steps.count("<li"), "0 of 3" in steps, "Invite your team" in steps) == (3, True, False)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from sapa.console.template_forms import CODE_BUTTONS
+from sapa.console.template_forms import CODE_BUTTONS, list_places
 from sapa.db.pool import Database
 from sapa.people import actions as people
 from sapa.people.types import Role
@@ -170,6 +170,25 @@ async def test_the_loyalty_program_is_changed_and_mistakes_are_shown_at_their_fi
     assert (await owner.get("/live/audit")).text.count("Settings changed") == 2
 
 
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [
+        ("en", ["in the text {{1}}", "in the heading {{1}}", "in button 2 the end of https://toko.example/{{1}}"]),
+        ("id", ["di teks {{1}}", "di judul {{1}}", "di tombol 2 akhir https://toko.example/{{1}}"]),
+    ],
+)
+def test_the_places_of_parameters_are_in_words(language: str, words: list[str]) -> None:
+    buttons = [
+        {"type": "quick_reply", "text": "Ya"},
+        {"type": "url", "text": "Lihat", "url": "https://toko.example/{{1}}", "example": "7"},
+    ]
+    template = {
+        "category": "UTILITY", "parameterFormat": "POSITIONAL", "body": "Halo {{1}}, hai", "buttons": buttons,
+        "header": {"type": "text", "text": "Pesanan {{1}}"},
+    }  # fmt: skip
+    assert [f"{place.place} {place.label}" for place in list_places(template, language)] == words
+
+
 async def test_a_template_is_made_previewed_changed_and_deleted(
     installation: Installation, database: Database, owner: httpx.AsyncClient
 ) -> None:
@@ -198,6 +217,7 @@ async def test_a_template_is_made_previewed_changed_and_deleted(
     shown = (await owner.get(page, params={"param": ["Ayu", "INV-7"]})).text
     assert "Pesanan &lt;Anda&gt;" in shown
     assert "Halo Ayu,\npesanan INV-7 dikirim." in shown
+    assert '<span class="quiet">in the text {{2}}</span>' in shown
     plain = {"button_text": ["", ""], "button_target": ["", ""]}
     assert (await owner.post(page, data=form | plain | {"body": "Halo {{1}}, hai!"})).status_code == 303
     listed = (await owner.get("/test/templates?search=order")).text

@@ -127,9 +127,8 @@ def test_the_fields_of_accounts_are_translated() -> None:
     """English needs no entry: a label is its own English text."""
     fields = [field for channel in CHANNELS.values() for field in channel.fields]
     fields += [field for carrier in CARRIERS.values() for field in carrier.fields]
-    assert sorted({field.label for field in fields} - set(read_translations("id"))) == [], (
-        "add them to console/words/id.json"
-    )
+    texts = {text for field in fields for text in (field.label, field.hint) if text}
+    assert sorted(texts - set(read_translations("id"))) == [], "add them to console/words/id.json"
 
 
 @pytest.mark.parametrize("language", ["en", "id"])

@@ -137,6 +137,7 @@ FORMS: dict[str, Endpoint | OnlyForPeople] = {
     "/draft-orders/{id}/delete": f"DELETE {CUSTOMER}/draft-orders/{{id}}",
     "/filters/{list}": PERSONAL,
     "/filters/{list}/remove": PERSONAL,
+    "/first-steps/hide": PERSONAL,
     "/forgotten": SESSION,
     "/imports": f"POST {CUSTOMER}/imports",
     "/imports/{id}/mapping": f"POST {CUSTOMER}/imports/{{id}}/start",

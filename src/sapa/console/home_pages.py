@@ -18,8 +18,8 @@ from sapa.console.inbox_pages import read_clock
 from sapa.console.inbox_queue import ask, read_people, read_team
 from sapa.console.page_request import PageRequest
 from sapa.console.report_pages import link_orders
-from sapa.console.roles import EVERYBODY
-from sapa.console.routes import console
+from sapa.console.roles import DEVELOPERS, EVERYBODY
+from sapa.console.routes import console, go_to, set_cookie
 from sapa.console.shop_pages import LOW_STOCK
 from sapa.http.endpoints import Base
 from sapa.messaging.channel_status import actions as channel_status
@@ -36,6 +36,7 @@ CURVE_SECONDS = 300.0
 """How long the days before yesterday are cached: they are many orders to read, and hardly change."""
 NEW_DAYS = 7
 """How long a company sees the first steps."""
+HIDDEN_COOKIE = "sapa_steps_hidden_"
 WAITING = {"waiting": "true", "snoozed": "false", "sort": "waitingSince:asc", "limit": "2"}
 MOST_NAMED = 2
 TO_PAY = {"status": "active", "financialStatus": "pending"}
@@ -110,6 +111,18 @@ async def show_home(page: PageRequest) -> Response:
         late_backup=await _find_late_backup(page),
         steps=steps,
     )
+
+
+@console.post("/{environment}/first-steps/hide", roles=DEVELOPERS, says="The first steps are hidden")
+async def hide_steps(page: PageRequest) -> Response:
+    """In this browser, for all days on which they would be shown."""
+    response = go_to(page.path())
+    set_cookie(page, response, _name_cookie(page), "1", NEW_DAYS * 86_400)
+    return response
+
+
+def _name_cookie(page: PageRequest) -> str:
+    return f"{HIDDEN_COOKIE}{page.session.organisation_id}"
 
 
 async def _list_waiting(page: PageRequest) -> tuple[list[Any], int]:
@@ -190,7 +203,9 @@ async def _find_late_backup(page: PageRequest) -> BackupState | None:
 
 
 async def _list_steps(page: PageRequest) -> list[SetupStep]:
-    """Empty after the first week, and when all is done."""
+    """Empty after the first week, when all is done, and when they are hidden."""
+    if _name_cookie(page) in page.request.cookies:
+        return []
     async with page.calls, page.context.database.connection() as db:
         environment = await access.get_environment(db, page.company_id)
         if datetime.fromisoformat(str(environment.created_at)) < datetime.now(UTC) - timedelta(days=NEW_DAYS):

@@ -69,7 +69,7 @@ async def _read_templates(page: PageRequest) -> Json:
     found = (await ask(page, "/templates", {"limit": "100", "status": "APPROVED"}))["data"]
     templates = [template for template in found if is_plain(template)]
     chosen = next((template for template in templates if template["id"] == page.form_value("template")), None)
-    return {"templates": templates, "chosen": chosen, "places": list_places(chosen) if chosen else []}
+    return {"templates": templates, "chosen": chosen, "places": list_places(chosen, page.language) if chosen else []}
 
 
 def _read(page: PageRequest, name: str) -> str:

@@ -1,11 +1,12 @@
 """The form of a template: what it shows, and the API's body that it makes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from sapa.console.page_request import PageRequest
+from sapa.console.translations import build_translator
 from sapa.messaging.channels.template_content import Header, TemplateButton, TemplateContent
 from sapa.messaging.templates.filling import ParamPlace, list_param_places
 
@@ -21,6 +22,8 @@ TEXTLESS = {"request_contact_info", *CODE_BUTTONS}
 CARD_HEADERS = ("image", "video", "product")
 CARD_BUTTONS = ("quick_reply", "url", "phone_number", "spm")
 FILES = ("image", "video", "document")
+URL_END = "the end of "
+"""How the place of a button with an address is described."""
 LANGUAGES = (
     "af", "ar", "ar_AE", "ar_EG", "ar_LB", "ar_MA", "ar_QA", "az", "be_BY", "bg", "bn", "bn_IN", "ca", "cs", "da", "de",
     "de_AT", "de_CH", "el", "en", "en_AE", "en_AU", "en_CA", "en_GB", "en_GH", "en_IE", "en_IN", "en_JM", "en_MY",
@@ -45,9 +48,9 @@ _EMPTY_BUTTON = {"type": "quick_reply", "text": "", "target": "", "more": ""}
 _EMPTY_CARD: Json = {"header": "image", "sample": "", "body": "", "examples": "", "buttons": []}
 
 
-def list_places(template: Json) -> Sequence[ParamPlace]:
-    """The places that `params` fill, in their order."""
-    return list_param_places(
+def list_places(template: Json, language: str) -> Sequence[ParamPlace]:
+    """The places that `params` fill, in their order and in words."""
+    places = list_param_places(
         TemplateContent(
             category=template["category"],
             parameter_format=template["parameterFormat"],
@@ -56,6 +59,15 @@ def list_places(template: Json) -> Sequence[ParamPlace]:
             buttons=msgspec.convert(template["buttons"], list[TemplateButton]),
         )
     )
+    return [_name_place(build_translator(language), one) for one in places]
+
+
+def _name_place(say: Callable[..., str], one: ParamPlace) -> ParamPlace:
+    if one.place in {"body", "header"}:
+        return ParamPlace(say(f"place {one.place}"), one.label)
+    url = one.label.removeprefix(URL_END)
+    label = say("the end of {url}", url=url) if url != one.label else say(one.label)
+    return ParamPlace(say("in button {n}", n=int(one.place[len("buttons[") : -1]) + 1), label)
 
 
 def is_plain(template: Json) -> bool:

@@ -53,7 +53,8 @@ async def synchronise_templates(page: PageRequest) -> Response:
 async def show_template(page: PageRequest) -> Response:
     template = await _get_template(page)
     preview, params = None, page.request.query_params.getlist("param")
-    places = template_forms.list_places(template) if template_forms.is_plain(template) else []
+    is_plain = template_forms.is_plain(template)
+    places = template_forms.list_places(template, page.language) if is_plain else []
     if params and places and not page.form:
         try:
             preview = (await _ask(page, "POST", f"/{template['id']}/preview", _build_preview(template, params)))["data"]

@@ -421,7 +421,7 @@ async def _read_templates(page: PageRequest, ticket: Json) -> Json:
     templates = [template for template in found if is_plain(template)]
     wanted = page.form_value("template") or page.request.query_params.get("template", "")
     chosen = next((template for template in templates if template["id"] == wanted), None)
-    places = list_places(chosen) if chosen else []
+    places = list_places(chosen, page.language) if chosen else []
     return {"templates": templates, "chosen": chosen, "places": places}
 
 

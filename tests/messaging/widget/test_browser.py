@@ -360,7 +360,7 @@ async def test_a_companys_colour_can_be_read_by_day_and_night(
         await page.close()
 
 
-async def test_the_agents_name_and_the_form_are_there_however_late_the_looks_arrive(
+async def test_the_agents_name_and_the_form_are_there_when_the_looks_arrive_late(
     browser: Browser, installation: Installation, database: Database, company: Environments, live: httpx.AsyncClient
 ) -> None:
     desk = Company(live, database, company.live)

@@ -11,8 +11,7 @@
   // Words.
 
   const lang = (script.dataset.lang || document.documentElement.lang || navigator.language || "en").toLowerCase();
-  const locale = /^id\b/.test(lang) ? "id" : "en";
-  const dates = locale === "id" ? "id" : "en-GB";
+  const locale = /^id\b/.test(lang) ? "id" : "en-GB";
   const words = locale === "id"
     ? {
         open: "Buka obrolan", close: "Tutup obrolan", title: "Obrolan", write: "Tulis pesan", send: "Kirim",
@@ -39,11 +38,11 @@
 
   // Looks. A constructed sheet needs no permission of the page's own policy.
 
-  const day = `--accent: #0b6b5d; --on-accent: #fff; --back: #ffffff; --ink: #17211f; --faint: #55635f; --line: #d5dedb;
-    --theirs: #eef3f1; --bad: #a3211a; --bar: #0b6b5d; --on-bar: #fff; --accent-text: var(--accent-by-day, #0b6b5d);`;
+  const day = `--accent: #0b6b5d; --on-accent: #fff; --back: #fff; --ink: #17211f; --faint: #55635f; --line: #d5dedb;
+    --theirs: #eef3f1; --bad: #a3211a; --bar: #0b6b5d; --on-bar: #fff; --link: var(--by-day, #0b6b5d);`;
   const night = `--accent: #5fd3bd; --on-accent: #06231e; --back: #16201e; --ink: #e9f0ee; --faint: #a2b2ad;
     --line: #33423e; --theirs: #24322f; --bad: #ffa8a1; --bar: #24322f; --on-bar: #e9f0ee;
-    --accent-text: var(--accent-by-night, #5fd3bd);`;
+    --link: var(--by-night, #5fd3bd);`;
   const css = `
     :host { all: initial; color-scheme: light dark; ${day}
       font: 15px/1.45 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
@@ -54,7 +53,7 @@
     [hidden] { display: none !important; }
     button, textarea { font: inherit; color: inherit; }
     button { cursor: pointer; }
-    :focus-visible { outline: 3px solid var(--accent-text); outline-offset: 2px; }
+    :focus-visible { outline: 3px solid var(--link); outline-offset: 2px; }
     .aside { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
     .launch { position: fixed; inset-block-end: 20px; inset-inline-end: 20px; z-index: 2147483000; inline-size: 58px;
       block-size: 58px; border: 0; border-radius: 50%; background: var(--accent); color: var(--on-accent);
@@ -92,11 +91,11 @@
     .note button { border: 0; background: none; padding: 0 4px; text-decoration: underline; }
     .picture { display: block; max-inline-size: 100%; max-block-size: 240px; border-radius: 10px; margin-block: 4px; }
     .choices { display: flex; flex-wrap: wrap; gap: 6px; }
-    .choices button, .choices a, .rows button, .earlier { border: 1px solid var(--accent-text); background: var(--back);
-      color: var(--accent-text); border-radius: 16px; padding: 5px 12px; text-decoration: none; text-align: start; }
+    .choices button, .choices a, .rows button, .earlier { border: 1px solid var(--link); background: var(--back);
+      color: var(--link); border-radius: 16px; padding: 5px 12px; text-decoration: none; text-align: start; }
     .choices button:hover, .choices a:hover, .rows button:hover { background: var(--theirs); }
     .choices button:disabled, .rows button:disabled { border-color: var(--line); color: var(--faint); cursor: default; }
-    .choices button[aria-pressed], .rows button[aria-pressed] { border-color: var(--accent-text); color: var(--accent-text); }
+    .choices button[aria-pressed], .rows button[aria-pressed] { border-color: var(--link); color: var(--link); }
     .rows { display: flex; flex-direction: column; gap: 6px; }
     .rows h3 { all: unset; font-weight: 650; font-size: 13px; color: var(--faint); }
     .rows button { border-radius: 10px; }
@@ -112,7 +111,7 @@
       border-radius: 10px; padding: 2px 4px 2px 10px; font-size: 13px; }
     .chosen span { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
     .chosen button { border: 0; background: none; inline-size: 24px; block-size: 24px; padding: 0; }
-    .panel.dropping .log { outline: 2px dashed var(--accent-text); outline-offset: -8px; }
+    .panel.dropping .log { outline: 2px dashed var(--link); outline-offset: -8px; }
     .file { display: block; }
     form button { border: 0; border-radius: 12px; background: var(--accent); color: var(--on-accent); font-weight: 600;
       padding: 0 14px; block-size: 40px; }
@@ -143,30 +142,27 @@
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
   }
 
-  function contrast(one, other) {
-    const [dark, bright] = [luminance(one), luminance(other)].sort((a, b) => a - b);
-    return (bright + 0.05) / (dark + 0.05);
-  }
-
   async function dress() {
     look = await call("GET", "look").catch(() => ({}));
     if (look.title) heading.textContent = look.title;
     if (look.greeting) hello.textContent = look.greeting;
     showHours();
-    if (!/^#[0-9a-f]{6}$/i.test(look.color || "")) return;
-    const ink = contrast(look.color, "#000000") > contrast(look.color, "#ffffff") ? "#000" : "#fff";
-    for (const name of ["accent", "bar"]) host.style.setProperty(`--${name}`, look.color);
-    for (const name of ["on-accent", "on-bar"]) host.style.setProperty(`--${name}`, ink);
-    for (const [time, back] of Object.entries({ day: "#ffffff", night: "#16201e" })) {
-      host.style.setProperty(`--accent-by-${time}`, contrast(look.color, back) >= 4.5 ? look.color : "var(--ink)");
-    }
+    const { color } = look;
+    if (!/^#[0-9a-f]{6}$/i.test(color)) return;
+    const light = luminance(color);
+    const ink = light > 0.179 ? "#000" : "#fff";
+    // As text the colour has 4.5:1 on --back, or is not used.
+    for (const [name, value] of Object.entries({
+      accent: color, bar: color, "on-accent": ink, "on-bar": ink,
+      "by-day": light < 0.183 ? color : "var(--ink)", "by-night": light > 0.234 ? color : "var(--ink)",
+    })) host.style.setProperty(`--${name}`, value);
   }
 
   // The hours as the company writes them and, while nobody is there, when somebody is by the visitor's own clock.
   function showHours() {
     const opens = new Date(look.opensAt || 0);
     const form = { weekday: "short", day: "numeric", month: "short", hour: "numeric", minute: "2-digit" };
-    const closed = opens > Date.now() && `${words.closed} ${new Intl.DateTimeFormat(dates, form).format(opens)}.`;
+    const closed = opens > Date.now() && `${words.closed} ${new Intl.DateTimeFormat(locale, form).format(opens)}.`;
     hours.textContent = [look.hours, closed].filter(Boolean).join(" · ");
     hours.hidden = !hours.textContent;
   }
@@ -247,9 +243,9 @@
   const attach = make("button", { class: "attach", type: "button", "aria-label": words.attach, title: words.attach,
     onclick: () => picker.click() }, icon("M20 11l-8.5 8.5a5 5 0 01-7-7L13 4a3.3 3.3 0 015 5l-8.5 8.5a1.7 1.7 0 01-2.5-2.5L15 7"));
   const chosen = make("ul", { class: "chosen", hidden: true });
-  const form = make("form", {}, picker, attach,
+  // Hidden until it is known what to ask first.
+  const form = make("form", { hidden: true }, picker, attach,
     make("label", { class: "aside", for: "text" }, words.write), box, make("button", { type: "submit" }, words.send));
-  form.hidden = true; // until it is known what to ask first
   const hours = make("p", { class: "hours", hidden: true });
   const asked = make("form", { class: "ask", hidden: true });
   const wrong = make("p", { class: "wrong", id: "wrong", role: "alert", hidden: true }, words.wrong);
@@ -345,7 +341,7 @@
     const when = new Date(at);
     const isToday = when.toDateString() === new Date().toDateString();
     const form = isToday ? { timeStyle: "short" } : { dateStyle: "medium", timeStyle: "short" };
-    return make("time", { datetime: at }, new Intl.DateTimeFormat(dates, form).format(when));
+    return make("time", { datetime: at }, new Intl.DateTimeFormat(locale, form).format(when));
   }
 
   function draw(line) {
@@ -533,7 +529,8 @@
     if (session.token) keep(session.token);
     if (session.visitorId !== join.visitorId) forget();
     join.visitorId = session.visitorId;
-    await dressed; // the messages carry the agent's name
+    // The messages carry the agent's name.
+    await dressed;
     hasStated = session.hasStated;
     session.messages.forEach(show);
     last = session.lastNumber;

@@ -30,8 +30,8 @@ SIGNATURE = "x-sapa-signature"
 ADDRESS = r"[^@\s<>\",;:]+@[^@\s<>\",;:]+"
 
 
-def _optional(name: str, label: str, pattern: str = r".*") -> AccountField:
-    return AccountField(name, label, is_secret=False, is_required=False, pattern=pattern)
+def _optional(name: str, label: str, pattern: str = r".*", hint: str = "") -> AccountField:
+    return AccountField(name, label, is_secret=False, is_required=False, pattern=pattern, hint=hint)
 
 
 GUIDE = ChannelGuide(
@@ -62,8 +62,8 @@ class Mail:
     fields: Sequence[AccountField] = (
         AccountField("address", "Address to send from", is_secret=False, pattern=ADDRESS),
         AccountField("smtp_host", "Mail server", is_secret=False, pattern=r"[0-9A-Za-z.:-]{1,253}"),
-        _optional("smtp_port", "Port of the mail server (587; 465 for tls)", r"[0-9]{1,5}"),
-        _optional("security", "starttls, tls or plain (starttls)", "starttls|tls|plain"),
+        _optional("smtp_port", "Port of the mail server", r"[0-9]{1,5}", "If empty 587, or 465 for tls."),
+        _optional("security", "Encryption", "starttls|tls|plain", "starttls, tls or plain. If empty, starttls."),
         _optional("username", "User name"),
         AccountField("password", "Password", is_required=False, destination=("smtp_host", "smtp_port", "security")),
         _optional("sender_name", "Sender name"),

@@ -72,7 +72,7 @@ class Widget:
         ),
         _optional("color", "Colour", r"#[0-9A-Fa-f]{6}", "A colour such as #0b6b5d."),
         _optional("greeting", "Greeting", hint="At most 200 characters.", max_length=200),
-        _optional("hours", "Opening hours, as text", hint="At most 100 characters.", max_length=100),
+        _optional("hours", "Opening hours", hint="As visitors read them, at most 100 characters.", max_length=100),
         _optional("agent", "Name shown with replies", hint="At most 60 characters.", max_length=60),
         _optional("form", "Asked before the chat", r"name|contact"),
     )  # fmt: skip
