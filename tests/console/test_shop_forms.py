@@ -183,6 +183,16 @@ async def test_an_order_is_made_of_products_and_articles_and_kept_as_a_draft(
     assert "choose a product, or enter a price" in unknown.text
 
 
+async def test_units_that_cannot_be_are_refused_at_their_line(api: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:
+    order = await make_order(api, lineItems=[{"title": name, "price": 5_000, "quantity": 2} for name in ("Kopi", "Teh")])
+    await api.put(f"/orders/{order['id']}", json={"financialStatus": "paid"})
+    first, second = (line["id"] for line in order["lineItems"])
+    for path, name in (("edit", "quantity"), ("refunds", "refund"), ("fulfillments", "fulfil")):
+        form = {f"{name}-{first}": "2" if name == "quantity" else "", f"{name}-{second}": "2.000.000"}
+        refused = await send(agent, f"/orders/{order['id']}/{path}", **form)
+        assert f'id="{name}-{second}-problem"' in refused.text, path
+
+
 async def test_only_what_was_paid_is_offered_to_be_refunded(api: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:
     id, offer = (await make_order(api))["id"], '<button name="status" value="refunded"'
     assert offer not in (await agent.get(f"/live/orders/{id}")).text
@@ -277,6 +287,7 @@ async def test_pictures_are_uploaded_with_a_product_and_kept_when_the_form_is_re
         f"/live/products/{made}/edit", data=form | {"variant.price": "1", "once": "a3"}, files=files
     )
     assert (wrong.status_code, "JPEG, PNG, WebP" in wrong.text) == (415, True)
+    assert 'id="files-problem"' in wrong.text
 
 
 async def test_a_customers_page_has_figures_and_tabs_and_takes_notes(

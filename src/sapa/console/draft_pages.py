@@ -2,8 +2,9 @@
 
 from starlette.responses import Response
 
+from sapa.console.fields import rename_fields
 from sapa.console.inbox_queue import read_people
-from sapa.console.order_pages import DETAILS_SHOWN, MOST_LINES, gather_edit, list_details, list_edited
+from sapa.console.order_pages import DETAILS_SHOWN, MOST_LINES, gather_edit, list_details, list_edited, name_edited
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import DEVELOPERS, EVERYBODY
 from sapa.console.routes import console, go_to
@@ -42,7 +43,9 @@ async def show_draft(page: PageRequest) -> Response:
 async def change_draft(page: PageRequest) -> Response:
     id = page.request.path_params["id"]
     draft = (await page.call("GET", f"/draft-orders/{id}"))["data"]
-    await put_shown(page, f"/draft-orders/{id}", await gather_edit(page, draft), list_edited(page, draft))
+    body = await gather_edit(page, draft)
+    with rename_fields(name_edited(body)):
+        await put_shown(page, f"/draft-orders/{id}", body, list_edited(page, draft))
     return go_to(page.path(f"/draft-orders/{id}"))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from sapa.console.fields import parse_count, parse_money, parse_number, parse_units
+from sapa.console.fields import parse_count, parse_money, parse_number, parse_units, rename_fields, show_at
 from sapa.console.filter_pages import list_saved
 from sapa.console.listing import NamedFilters, build_tabs, count_cells, read_cells, read_list
 from sapa.console.member_names import read_member_names
@@ -16,7 +16,13 @@ from sapa.console.routes import console, go_to
 from sapa.console.shown_fields import build_shown, put_shown
 from sapa.console.suggestion_pages import choose_article
 from sapa.http.errors import Invalid
-from sapa.orders.settlement.types import FinancialStatus, FulfillmentStatus
+from sapa.orders.settlement.types import (
+    FinancialStatus,
+    FulfillmentStatus,
+    PaymentExceedsOutstanding,
+    PaymentReferenceUsed,
+    RefundExceedsPaid,
+)
 from sapa.orders.transitions import NEXT, NEXT_PAYMENT
 from sapa.orders.types import Status
 from sapa.values.enum_names import words_of
@@ -46,6 +52,13 @@ MOST_LINES = 50
 """Lines that a form shows; the API changes orders of more lines."""
 HISTORY = "20"
 ADDRESS = ("address1", "address2", "city", "province", "zip", "country")
+AMOUNT_FIELDS = {
+    "shippingLines[0].title": "shippingTitle",
+    "shippingLines[0].price": "shippingPrice",
+    **dict.fromkeys(("discounts", "discounts[0].amount", "discounts[0].percentage"), "discount"),
+    "discounts[0].title": "discountTitle",
+}
+"""The API's names of fields, and those of the forms."""
 DETAILS_SHOWN = "detailsShown"
 SHIPPING_TITLE = "Ongkos kirim"
 """Of a shipping line that nobody named; customers read it."""
@@ -128,7 +141,8 @@ async def record_payment(page: PageRequest) -> Response:
         "method": page.form_value("method"),
         "reference": page.form_value("reference") or None,
     }
-    await _post(page, "payments", body)
+    with show_at("amount", PaymentExceedsOutstanding), show_at("reference", PaymentReferenceUsed):
+        await _post(page, "payments", body)
     return _go_back(page)
 
 
@@ -136,21 +150,24 @@ async def record_payment(page: PageRequest) -> Response:
 async def refund(page: PageRequest) -> Response:
     """Units line by line, shipping and an amount; what is left empty is not sent."""
     restock = bool(page.form_value("restock"))
-    currency = await _get_currency(page)
+    currency, units = await _get_currency(page), list(_list_units(page, "refund"))
     body = {
-        "lineItems": [{**line, "restock": restock} for line in _list_units(page, "refund")] or None,
+        "lineItems": [{**line, "restock": restock} for line in units] or None,
         "shipping": parse_money(page, "shipping", currency),
         "amount": parse_money(page, "amount", currency),
         "reason": page.form_value("reason") or None,
     }
-    await _post(page, "refunds", body)
+    with show_at("amount", RefundExceedsPaid), rename_fields(_name_lines("refund", units)):
+        await _post(page, "refunds", body)
     return _go_back(page)
 
 
 @console.post("/{environment}/orders/{id}/fulfillments", roles=EVERYBODY, shown_by=show_order, says="Marked as shipped")
 async def fulfil(page: PageRequest) -> Response:
     """The given units, or all open ones."""
-    await _post(page, "fulfillments", {"lineItems": list(_list_units(page, "fulfil")) or None})
+    units = list(_list_units(page, "fulfil"))
+    with rename_fields(_name_lines("fulfil", units)):
+        await _post(page, "fulfillments", {"lineItems": units or None})
     return _go_back(page)
 
 
@@ -159,7 +176,9 @@ async def edit_order(page: PageRequest) -> Response:
     """New quantities (0 removes a line), one more line, the shipping and the discount."""
     id = page.request.path_params["id"]
     order = (await page.call("GET", f"/orders/{id}"))["data"]
-    await put_shown(page, f"/orders/{id}", await gather_edit(page, order), list_edited(page, order))
+    body = await gather_edit(page, order)
+    with rename_fields(name_edited(body)):
+        await put_shown(page, f"/orders/{id}", body, list_edited(page, order))
     return _go_back(page)
 
 
@@ -210,6 +229,17 @@ async def gather_edit(page: PageRequest, order: dict[str, Any]) -> dict[str, Any
     if len(order["discounts"]) <= 1:
         body["discounts"] = _build_discount(page, order)
     return body
+
+
+def name_edited(body: dict[str, Any]) -> dict[str, str]:
+    """The fields of the form of such a body, by their names in it."""
+    stored = [line for line in body["lineItems"] if "id" in line]
+    added = {f"lineItems[{len(stored)}].{name}": name for name in ("title", "price", "quantity")}
+    return AMOUNT_FIELDS | _name_lines("quantity", stored) | added
+
+
+def _name_lines(prefix: str, lines: list[dict[str, Any]]) -> dict[str, str]:
+    return {f"lineItems[{number}].quantity": f"{prefix}-{line['id']}" for number, line in enumerate(lines)}
 
 
 def _build_shipping(page: PageRequest, order: dict[str, Any]) -> list[dict[str, Any]]:

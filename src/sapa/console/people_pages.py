@@ -3,6 +3,7 @@
 from starlette.responses import Response
 
 from sapa.access import actions as access
+from sapa.console.fields import show_at
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import DEVELOPERS, OWNERS
 from sapa.console.routes import ENVIRONMENTS, console, go_to
@@ -11,7 +12,7 @@ from sapa.db.pool import Tx
 from sapa.http.errors import Invalid, NotFound
 from sapa.people import actions as people
 from sapa.people import mail
-from sapa.people.types import Purpose, Role
+from sapa.people.types import Purpose, Role, UserExists
 from sapa.support import members
 
 
@@ -24,9 +25,10 @@ async def list_people(page: PageRequest) -> Response:
 async def invite(page: PageRequest) -> Response:
     role = _role(page.form_value("role"))
     async with page.context.database.transaction() as tx:
-        secret = await people.invite(
-            tx, page.session.organisation_id, page.form_value("email"), page.form_value("name"), role
-        )
+        with show_at("email", UserExists):
+            secret = await people.invite(
+                tx, page.session.organisation_id, page.form_value("email"), page.form_value("name"), role
+            )
         await page.record(tx, "person.invited", page.form_value("email"))
         if role is Role.AGENT:
             await _activate_agents(page, tx)

@@ -395,12 +395,19 @@ for (const part of document.querySelectorAll("[data-names]")) {
 for (const list of document.querySelectorAll("[data-zones]"))
   list.append(...(Intl.supportedValuesOf?.("timeZone") ?? []).map((value) => make("option", { value })));
 
-// A problem belongs to its field, and the first one has the focus.
+// A problem belongs to its field, and the first one has the focus. Rows of a form name their fields alike: theirs, like those that
+// the script hides, is the last one before the problem in the same part, and of several ticks the first.
+const findBefore = (problem) => {
+  const fields = [...(problem.closest("td, fieldset, .panel, form")?.querySelectorAll("input:not([type=hidden]), select, textarea") ?? [])];
+  const before = fields.filter((field) => field.compareDocumentPosition(problem) & Node.DOCUMENT_POSITION_FOLLOWING).at(-1);
+  return before?.type === "checkbox" ? fields.find((field) => field.name === before.name) : before;
+};
 for (const problem of document.querySelectorAll(".problem[id]")) {
-  const name = problem.id.replace(/-problem$/, "");
-  const input = problem.closest("form")?.elements[name];
-  if (!(input instanceof HTMLElement)) continue;
-  input.setAttribute("aria-invalid", "true");
-  input.setAttribute("aria-describedby", problem.id);
+  const named = problem.closest("form")?.elements[problem.id.replace(/-problem$/, "")];
+  const input = named instanceof HTMLElement && named.type !== "hidden" ? named : findBefore(problem);
+  input?.setAttribute("aria-invalid", "true");
+  input?.setAttribute("aria-describedby", problem.id);
 }
-document.querySelector("[aria-invalid=true]")?.focus();
+const wrong = document.querySelector("[aria-invalid=true]");
+for (let folded = wrong?.closest("details"); folded; folded = folded.parentElement.closest("details")) folded.open = true;
+wrong?.focus();
