@@ -184,13 +184,16 @@ async def test_an_order_is_made_of_products_and_articles_and_kept_as_a_draft(
 
 
 async def test_units_that_cannot_be_are_refused_at_their_line(api: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:
-    order = await make_order(api, lineItems=[{"title": name, "price": 5_000, "quantity": 2} for name in ("Kopi", "Teh")])
+    order = await make_order(
+        api, lineItems=[{"title": name, "price": 5_000, "quantity": 2} for name in ("Kopi", "Teh")]
+    )
     await api.put(f"/orders/{order['id']}", json={"financialStatus": "paid"})
     first, second = (line["id"] for line in order["lineItems"])
     for path, name in (("edit", "quantity"), ("refunds", "refund"), ("fulfillments", "fulfil")):
-        form = {f"{name}-{first}": "2" if name == "quantity" else "", f"{name}-{second}": "2.000.000"}
-        refused = await send(agent, f"/orders/{order['id']}/{path}", **form)
-        assert f'id="{name}-{second}-problem"' in refused.text, path
+        for units in ("3", "2.000.000") if name != "quantity" else ("2.000.000",):
+            form = {f"{name}-{first}": "2" if name == "quantity" else "", f"{name}-{second}": units}
+            refused = await send(agent, f"/orders/{order['id']}/{path}", **form)
+            assert f'id="{name}-{second}-problem"' in refused.text, path
 
 
 async def test_only_what_was_paid_is_offered_to_be_refunded(api: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:

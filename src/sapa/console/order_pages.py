@@ -1,7 +1,8 @@
 """Orders: the list, one order with its money and history, and what people do with it."""
 
 from asyncio import gather
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from starlette.responses import Response
@@ -15,10 +16,11 @@ from sapa.console.roles import EVERYBODY
 from sapa.console.routes import console, go_to
 from sapa.console.shown_fields import build_shown, put_shown
 from sapa.console.suggestion_pages import choose_article
-from sapa.http.errors import Invalid
+from sapa.http.errors import FieldError, Invalid
 from sapa.orders.settlement.types import (
     FinancialStatus,
     FulfillmentStatus,
+    InvalidTransition,
     PaymentExceedsOutstanding,
     PaymentReferenceUsed,
     RefundExceedsPaid,
@@ -157,7 +159,7 @@ async def refund(page: PageRequest) -> Response:
         "amount": parse_money(page, "amount", currency),
         "reason": page.form_value("reason") or None,
     }
-    with show_at("amount", RefundExceedsPaid), rename_fields(_name_lines("refund", units)):
+    with show_at("amount", RefundExceedsPaid), show_at_lines("refund", units):
         await _post(page, "refunds", body)
     return _go_back(page)
 
@@ -166,7 +168,7 @@ async def refund(page: PageRequest) -> Response:
 async def fulfil(page: PageRequest) -> Response:
     """The given units, or all open ones."""
     units = list(_list_units(page, "fulfil"))
-    with rename_fields(_name_lines("fulfil", units)):
+    with show_at_lines("fulfil", units):
         await _post(page, "fulfillments", {"lineItems": units or None})
     return _go_back(page)
 
@@ -176,9 +178,7 @@ async def edit_order(page: PageRequest) -> Response:
     """New quantities (0 removes a line), one more line, the shipping and the discount."""
     id = page.request.path_params["id"]
     order = (await page.call("GET", f"/orders/{id}"))["data"]
-    body = await gather_edit(page, order)
-    with rename_fields(name_edited(body)):
-        await put_shown(page, f"/orders/{id}", body, list_edited(page, order))
+    await put_edit(page, f"/orders/{id}", order)
     return _go_back(page)
 
 
@@ -207,7 +207,7 @@ def list_details(of: dict[str, Any]) -> dict[str, str]:
     return fields | {"notes": of["notes"] or "", "tags": ", ".join(of["tags"])}
 
 
-async def gather_edit(page: PageRequest, order: dict[str, Any]) -> dict[str, Any]:
+async def _gather_edit(page: PageRequest, order: dict[str, Any]) -> dict[str, Any]:
     """The changes that a form asks for; an order or a draft."""
     lines = [
         {"id": line["id"], "quantity": quantity}
@@ -231,15 +231,27 @@ async def gather_edit(page: PageRequest, order: dict[str, Any]) -> dict[str, Any
     return body
 
 
-def name_edited(body: dict[str, Any]) -> dict[str, str]:
-    """The fields of the form of such a body, by their names in it."""
+async def put_edit(page: PageRequest, path: str, of: dict[str, Any]) -> None:
+    """Changes what the form changes of an order or a draft."""
+    body = await _gather_edit(page, of)
     stored = [line for line in body["lineItems"] if "id" in line]
     added = {f"lineItems[{len(stored)}].{name}": name for name in ("title", "price", "quantity")}
-    return AMOUNT_FIELDS | _name_lines("quantity", stored) | added
+    with show_at_lines("quantity", stored, AMOUNT_FIELDS | added):
+        await put_shown(page, path, body, list_edited(page, of))
 
 
-def _name_lines(prefix: str, lines: list[dict[str, Any]]) -> dict[str, str]:
-    return {f"lineItems[{number}].quantity": f"{prefix}-{line['id']}" for number, line in enumerate(lines)}
+@contextmanager
+def show_at_lines(prefix: str, lines: list[dict[str, Any]], names: Mapping[str, str] | None = None) -> Iterator[None]:
+    """What a line does not allow is said at its field, named by the prefix and its id."""
+    fields = {f"lineItems[{number}].quantity": f"{prefix}-{line['id']}" for number, line in enumerate(lines)}
+    try:
+        with rename_fields(fields | dict(names or {})):
+            yield
+    except InvalidTransition as error:
+        error.details = [
+            FieldError(f"{prefix}-{line['id']}", error.message) for line in lines if line["id"] in error.message
+        ]
+        raise
 
 
 def _build_shipping(page: PageRequest, order: dict[str, Any]) -> list[dict[str, Any]]:
