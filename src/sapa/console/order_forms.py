@@ -71,7 +71,9 @@ async def create_draft(page: PageRequest) -> Response:
     return go_to(page.path(f"/draft-orders/{made['data']['id']}"))
 
 
-@console.post("/{environment}/orders/{id}/details", roles=EVERYBODY, shown_by=show_order, says="Order updated")
+@console.post(
+    "/{environment}/orders/{id}/details", roles=EVERYBODY, shown_by=show_order, says="Address, notes and labels saved"
+)
 async def change_details(page: PageRequest) -> Response:
     """The address, with what the form does not show of it; the notes and the tags."""
     id = page.request.path_params["id"]

@@ -34,7 +34,19 @@ FILTERS = {
     "fulfillmentStatus": words_of(FulfillmentStatus),
     "financialStatus": words_of(FinancialStatus),
 }
-SETTABLE = FILTERS | {"financialStatus": ("pending", "paid", "refunded")}
+UNPAYABLE = ("cancelled", "refunded")
+DONE = {
+    ("financialStatus", "paid"): "Order #{number} marked as paid: {amount}",
+    ("financialStatus", "pending"): "Order #{number} marked as unpaid",
+    ("financialStatus", "refunded"): "Order #{number}: refund of {amount} recorded",
+    ("fulfillmentStatus", "fulfilled"): "Order #{number} marked as shipped",
+    ("fulfillmentStatus", "unfulfilled"): "Order #{number} marked as not shipped",
+    ("status", "archived"): "Order #{number} archived",
+    ("status", "cancelled"): "Order #{number} cancelled",
+    ("status", "refunded"): "Order #{number}: refund of {amount} recorded",
+    ("status", "active"): "Order #{number} is active again",
+}
+"""What is said of a status that was set."""
 TABS: NamedFilters = (
     ("All", {}),
     ("To pay", {"status": "active", "financialStatus": "pending"}),
@@ -108,9 +120,10 @@ def list_moves(order: dict[str, Any]) -> list[tuple[str, str]]:
     """The statuses that can be set now: a field and its value. A refund has a form of its own."""
     has_shipped = any(line["fulfilledQuantity"] for line in order["lineItems"])
     status = order["status"]
-    moves: list[tuple[str, str]] = [
-        ("financialStatus", value) for value in NEXT_PAYMENT[order["financialStatus"]] if value != "refunded"
-    ]
+    moves: list[tuple[str, str]] = []
+    if status not in UNPAYABLE:
+        payments = NEXT_PAYMENT[order["financialStatus"]]
+        moves += [("financialStatus", value) for value in payments if value != "refunded"]
     if status == "active":
         is_done = order["fulfillmentStatus"] == "fulfilled"
         moves.append(("fulfillmentStatus", "unfulfilled" if is_done else "fulfilled"))
@@ -127,28 +140,36 @@ async def show_history(page: PageRequest) -> Response:
     return page.show("order_history.html", order=order, names=names, **listed)
 
 
-@console.post("/{environment}/orders/{id}", roles=EVERYBODY, shown_by=show_order, says="Order updated")
+@console.post("/{environment}/orders/{id}", roles=EVERYBODY, shown_by=show_order)
 async def change_order(page: PageRequest) -> Response:
     id = page.request.path_params["id"]
     order = (await page.call("GET", f"/orders/{id}"))["data"]
-    body = {name: value for name in SETTABLE if (value := page.form_value(name)) and value != order[name]}
-    await page.call("PUT", f"/orders/{id}", body=body)
+    body = {name: value for name in FILTERS if (value := page.form_value(name)) and value != order[name]}
+    if "financialStatus" in body and order["status"] in UNPAYABLE:
+        raise InvalidTransition
+    changed = (await page.call("PUT", f"/orders/{id}", body=body))["data"]
+    for move in body.items():
+        refunded = changed["totalRefunded"] - order["totalRefunded"]
+        amount = _show(page, refunded if move[1] == "refunded" else changed["total"], order["currency"])
+        page.say(DONE[move], number=order["orderNumber"], amount=amount)
     return _go_back(page)
 
 
-@console.post("/{environment}/orders/{id}/payments", roles=EVERYBODY, shown_by=show_order, says="Payment recorded")
+@console.post("/{environment}/orders/{id}/payments", roles=EVERYBODY, shown_by=show_order)
 async def record_payment(page: PageRequest) -> Response:
+    currency = await _get_currency(page)
     body = {
-        "amount": _parse_required(page, "amount", await _get_currency(page)),
+        "amount": _parse_required(page, "amount", currency),
         "method": page.form_value("method"),
         "reference": page.form_value("reference") or None,
     }
     with show_at("amount", PaymentExceedsOutstanding), show_at("reference", PaymentReferenceUsed):
-        await _post(page, "payments", body)
+        payment = await _post(page, "payments", body)
+    page.say("Payment of {amount} recorded", amount=_show(page, payment["amount"], currency))
     return _go_back(page)
 
 
-@console.post("/{environment}/orders/{id}/refunds", roles=EVERYBODY, shown_by=show_order, says="Refund recorded")
+@console.post("/{environment}/orders/{id}/refunds", roles=EVERYBODY, shown_by=show_order)
 async def refund(page: PageRequest) -> Response:
     """Units line by line, shipping and an amount; what is left empty is not sent."""
     restock = bool(page.form_value("restock"))
@@ -160,7 +181,8 @@ async def refund(page: PageRequest) -> Response:
         "reason": page.form_value("reason") or None,
     }
     with show_at("amount", RefundExceedsPaid), show_at_lines("refund", units):
-        await _post(page, "refunds", body)
+        refunded = await _post(page, "refunds", body)
+    page.say("Refund of {amount} recorded", amount=_show(page, refunded["amount"], currency))
     return _go_back(page)
 
 
@@ -173,7 +195,9 @@ async def fulfil(page: PageRequest) -> Response:
     return _go_back(page)
 
 
-@console.post("/{environment}/orders/{id}/edit", roles=EVERYBODY, shown_by=show_order, says="Order updated")
+@console.post(
+    "/{environment}/orders/{id}/edit", roles=EVERYBODY, shown_by=show_order, says="Items, shipping and discount saved"
+)
 async def edit_order(page: PageRequest) -> Response:
     """New quantities (0 removes a line), one more line, the shipping and the discount."""
     id = page.request.path_params["id"]
@@ -197,7 +221,7 @@ def list_edited(page: PageRequest, of: dict[str, Any]) -> dict[str, str]:
 
 
 def _show(page: PageRequest, amount: float | None, currency: str) -> str:
-    return "" if amount is None else page.formats.money(amount, currency)
+    return "" if amount is None else page.formats.money(amount, currency).striptags()
 
 
 def list_details(of: dict[str, Any]) -> dict[str, str]:
@@ -313,9 +337,10 @@ async def _get_currency(page: PageRequest) -> str:
     return str((await page.call("GET", f"/orders/{page.request.path_params['id']}"))["data"]["currency"])
 
 
-async def _post(page: PageRequest, what: str, body: dict[str, Any]) -> None:
+async def _post(page: PageRequest, what: str, body: dict[str, Any]) -> dict[str, Any]:
     id = page.request.path_params["id"]
-    await page.call("POST", f"/orders/{id}/{what}", body=body)
+    made: dict[str, Any] = (await page.call("POST", f"/orders/{id}/{what}", body=body))["data"]
+    return made
 
 
 def _go_back(page: PageRequest) -> Response:

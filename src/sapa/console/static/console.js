@@ -29,7 +29,8 @@ const make = (name, attributes, ...children) => {
 
 const nameDeed = ({ dataset, form, textContent }) => {
   const deed = dataset.deed ?? textContent.trim().replace(/…$/, "");
-  const amount = dataset.amount && echoAmount(form.elements[dataset.amount]);
+  const field = dataset.amount && form.elements[dataset.amount];
+  const amount = field && (field.value.trim() ? echoAmount(field) : echoUnits(form, field.dataset));
   return amount ? `${deed} ${amount}` : deed;
 };
 
@@ -349,6 +350,16 @@ const echoAmount = ({ value, dataset: { money, language, digits } }) => {
   const amount = readAmount(value, language, money, Number(digits));
   if (amount === null) return null;
   return `${money === "IDR" ? "Rp" : money}\u00a0${writeNumber(amount)}`;
+};
+// What the units and the shipping of a refund cost.
+const echoUnits = (form, { money, language, digits }) => {
+  const shipping = form.elements.shipping?.value ?? "", place = 10 ** digits;
+  let amount = readAmount(shipping, language, money, Number(digits)) ?? 0;
+  for (const { value, dataset: { charged, quantity, refunded } } of form.querySelectorAll("[data-charged]")) {
+    const share = (units) => Math.round((charged * units * place) / quantity) / place;
+    amount += share(Number(refunded) + Number(value)) - share(Number(refunded));
+  }
+  return amount ? echoAmount({ value: String(amount), dataset: { money, language: "en", digits } }) : null;
 };
 // A measure with its unit; of things that have no halves, which have no unit, only what was grouped.
 const readMeasure = (text, language) => (/^[0-9][0-9., ]*$/.test(text) ? readNumber(text.replaceAll(" ", ""), language === "id" ? "." : ",", false) : null);
