@@ -231,7 +231,7 @@ async def test_a_cancelled_order_is_no_revenue(page: Page, shop: Shop) -> None:
     await page.goto(f"/console/live/orders/{ids[0]}")
     await page.click("button:text-is('Cancel order…')")
     await page.click("dialog [data-yes]")
-    await expect(page.locator(".toasts")).to_contain_text("Order updated")
+    await expect(page.locator(".toasts")).to_contain_text("cancelled")
     await page.goto("/console/live")
     await expect(sales).to_have_text("Rp\u00a0150,000")
     await page.goto("/console/live/reports?days=7")

@@ -29,6 +29,7 @@ NUMBERS = [
     "5.-", "10.000,- rb", "Rp Rp 5", "usd 5", "5 usd", ".5", "5.", "1 000,5", "1.000 000", "12345.678",
     "123456789012345", "99999999999999,99", "1,000,000.5 rb", "2K", "10.0000", "0.500", "1,50000 jt",
 ]  # fmt: skip
+TYPE = "(field, text) => (field.value = text)"
 READ_ALL = "(cases) => cases.map((one) => readAmount(...one))"
 REFUSE_PAYMENT = """
     CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no room'; END $$;
@@ -273,3 +274,50 @@ async def test_weights_and_units_are_typed_as_people_write_them(
         await expect(page.locator(".toasts")).to_be_visible()
     wallet = (await api.get(f"/loyalty/customers/{ayu['id']}/wallet")).json()["data"]
     assert wallet["availablePoints"] == "1500"
+
+
+COFFEE = {"name": "Kopi", "variant.price": "1"}
+LINE = {"title": "Kopi", "price": "5"}
+REFUSED_FORMS: list[tuple[str, dict[str, str], str, str]] = [
+    ("products/new", COFFEE | {"variant.price": "much"}, "variant.price", "amount"),
+    ("products/new", COFFEE | {"variant.stock": "few"}, "variant.stock", "number"),
+    ("products/new", COFFEE | {"pictures": "kopi.png"}, "pictures", "http"),
+    ("products/new", COFFEE | {"tags": "x" * 101}, "tags", "each can have at most 100 characters"),
+    ("orders/new", LINE | {"title 1": "Teh", "price 1": "x"}, "price", "amount"),
+    ("orders/new", {"title": "Kopi Mars"}, "title", "choose a product"),
+    ("orders/new", LINE | {"discount": "7"}, "discount", "Rp\u00a07"),
+    ("orders/new", LINE | {"discount": "150%"}, "discount", "from 0 to 100"),
+    ("customers/new", {"firstName": "Ayu"}, "phoneNumber", "enter a phone number or an email"),
+    (
+        "../test/stores/new",
+        {"name": "Toko", "address": "Jl. Satu", "areaSearch": "suka"},
+        "areaSearch",
+        "choose the district",
+    ),
+    ("keys/new", {"name": "ERP"}, "scope", "at least one"),
+    ("settings/loyalty", {"amount": "10000", "points": "x"}, "points", "whole number"),
+    ("settings/team", {"name": "Budi", "email": "{email}"}, "email", "already on your team"),
+    ("orders/{order}", {"amount": "6000"}, "amount", "Rp\u00a06,000"),
+]
+"""What is typed, with the place of a row that is not the first; the field that has the focus then, and what is said."""
+
+
+async def test_a_problem_is_said_at_its_field_which_has_the_focus(
+    browser: Browser, installation: Installation, database: Database, company: Environments, api: httpx.AsyncClient
+) -> None:
+    email = await make_person(database, company)
+    order = (await make_order(api, lineItems=[{"title": "Kopi", "price": 5_000, "quantity": 1}]))["id"]
+    async with open_seat(browser, installation, database, email) as page:
+        for path, fields, name, said in REFUSED_FORMS:
+            await page.goto(f"/console/live/{path.format(order=order)}")
+            form = page.locator(f"main form:has([name='{list(fields)[-1].split()[0]}'])").last
+            for field, text in fields.items():
+                input_name, _, place = field.partition(" ")
+                await (
+                    form.locator(f"[name='{input_name}']").nth(int(place or 0)).evaluate(TYPE, text.format(email=email))
+                )
+            await form.evaluate("(form) => form.requestSubmit()")
+            focused = page.locator("main :focus[aria-invalid=true]")
+            await expect(focused).to_have_attribute("name", name)
+            problem = page.locator(f"[id='{await focused.get_attribute('aria-describedby')}']")
+            await expect(problem).to_contain_text(said, ignore_case=True)

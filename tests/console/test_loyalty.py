@@ -64,6 +64,7 @@ async def test_a_wallet_is_found_and_changed_in_somebodys_name(
     refused = await submit(agent, f"/loyalty/{ayu}/points", direction="deduct", points="151", reason="too much")
     assert refused.status_code == 409
     assert 'value="151"' in refused.text
+    assert 'id="points-problem"' in refused.text
     assert 'value="too much"' in refused.text
     wrong = await submit(agent, f"/loyalty/{ayu}/points", direction="add", points="1.5", reason="sorry")
     assert 'aria-describedby="points-problem"' in wrong.text

@@ -59,7 +59,7 @@ async def test_an_order_is_made_with_the_keyboard_and_found_and_changed_in_its_l
         await expect(page.locator("dialog h2")).to_have_text("Mark the chosen orders as paid?")
         assert (await api.get(f"/orders/{order['id']}")).json()["data"]["financialStatus"] == "pending"
         await page.click("dialog [data-yes]")
-        await expect(page.locator(".toasts")).to_contain_text("1 changed")
+        await expect(page.locator(".toasts")).to_contain_text("1 order marked as paid")
         assert (await api.get(f"/orders/{order['id']}")).json()["data"]["financialStatus"] == "paid"
         await page.goto("/console/live/orders?status=active&search=ayunda")
         await page.click("#list tbody th a")
@@ -101,7 +101,7 @@ async def test_the_controls_of_a_person_stand_in_one_line(
 async def test_the_red_button_of_a_refund_names_the_amount(
     browser: Browser, installation: Installation, database: Database, api: httpx.AsyncClient, email: str
 ) -> None:
-    order = await make_order(api, lineItems=[{"title": "Kopi Gayo", "price": 1_090_000, "quantity": 1}])
+    order = await make_order(api, lineItems=[{"title": "Kopi Gayo", "price": 545_000, "quantity": 2}])
     await api.put(f"/orders/{order['id']}", json={"financialStatus": "paid"})
     async with open_seat(browser, installation, database, email) as page:
         await page.goto(f"/console/live/orders/{order['id']}#refund")
@@ -111,6 +111,13 @@ async def test_the_red_button_of_a_refund_names_the_amount(
             await page.click("#refund button")
             assert await yes.inner_text() == deed
             await page.keyboard.press("Escape")
+        await page.fill("#refund [name=amount]", "")
+        await page.fill("#refund [name^='refund-']", "1")
+        await page.click("#refund button")
+        await expect(page.locator("dialog h2")).to_have_text("Record this refund?")
+        assert await yes.inner_text() == "Refund Rp\u00a0545,000"
+        await page.keyboard.press("Escape")
+        await page.fill("#refund [name^='refund-']", "")
         await page.fill("#refund [name=amount]", "40.000")
         await page.click("#refund button")
         await page.click("dialog [data-yes]")

@@ -184,6 +184,33 @@ async def test_an_order_is_made_of_products_and_articles_and_kept_as_a_draft(
     assert "choose a product, or enter a price" in unknown.text
 
 
+async def test_units_that_cannot_be_are_refused_at_their_line(api: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:
+    order = await make_order(
+        api, lineItems=[{"title": name, "price": 5_000, "quantity": 2} for name in ("Kopi", "Teh")]
+    )
+    await api.put(f"/orders/{order['id']}", json={"financialStatus": "paid"})
+    first, second = (line["id"] for line in order["lineItems"])
+    for path, name in (("edit", "quantity"), ("refunds", "refund"), ("fulfillments", "fulfil")):
+        for units in ("3", "2.000.000") if name != "quantity" else ("2.000.000",):
+            form = {f"{name}-{first}": "2" if name == "quantity" else "", f"{name}-{second}": units}
+            refused = await send(agent, f"/orders/{order['id']}/{path}", **form)
+            assert f'id="{name}-{second}-problem"' in refused.text, path
+
+
+async def test_a_cancelled_order_is_not_paid_from_a_page_that_was_open_before(
+    api: httpx.AsyncClient, agent: httpx.AsyncClient
+) -> None:
+    id = (await make_order(api))["id"]
+    assert "To ship" in (await agent.get(f"/live/orders/{id}")).text.partition("<h2>")[0].partition("<h1>")[2]
+    await api.put(f"/orders/{id}", json={"status": "cancelled"})
+    refused = await send(agent, f"/orders/{id}", financialStatus="paid")
+    assert refused.status_code == 409
+    assert "can&#39;t change like that now" in refused.text
+    head = refused.text.partition("<h1>")[2].partition("<h2>")[0]
+    assert ("Cancelled" in head, "To ship" in head) == (True, False)
+    assert (await api.get(f"/orders/{id}")).json()["data"]["financialStatus"] == "pending"
+
+
 async def test_only_what_was_paid_is_offered_to_be_refunded(api: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:
     id, offer = (await make_order(api))["id"], '<button name="status" value="refunded"'
     assert offer not in (await agent.get(f"/live/orders/{id}")).text
@@ -220,7 +247,7 @@ async def test_rows_are_changed_together_and_what_cannot_change_is_counted(
     await api.put(f"/orders/{second}", json={"status": "cancelled"})
     done = await send(agent, "/orders/bulk", change="fulfilled", id=[first, second])
     assert done.status_code == 303
-    assert "1%20changed%2C%201%20not%20possible" in done.headers["set-cookie"]
+    assert "1%20order%20marked%20as%20shipped%2C%201%20not%20possible" in done.headers["set-cookie"]
     assert (await api.get(f"/orders/{first}")).json()["data"]["fulfillmentStatus"] == "fulfilled"
     customer = (await make_customer(api, tags=["vip"]))["id"]
     await send(agent, "/customers/bulk", change="add", tags="reseller", id=[customer])
@@ -278,6 +305,7 @@ async def test_pictures_are_uploaded_with_a_product_and_kept_when_the_form_is_re
         f"/live/products/{made}/edit", data=form | {"variant.price": "1", "once": "a3"}, files=files
     )
     assert (wrong.status_code, "JPEG, PNG, WebP" in wrong.text) == (415, True)
+    assert 'id="files-problem"' in wrong.text
 
 
 async def test_a_customers_page_has_figures_and_tabs_and_takes_notes(
@@ -367,7 +395,7 @@ async def test_what_somebody_else_changed_meanwhile_is_not_overwritten_unseen(
     for page, action, first, second, said in (
         (order_path, f"{order_path}/edit", {order_line: "3"}, {"shippingPrice": "9.000"}, "changed this to “3”"),
         (order_path, f"{order_path}/details", {"notes": "Kado"}, {"tags": "gift"}, "changed this to “Kado”"),
-        (draft_path, draft_path, {draft_line: "3"}, {"discount": "5.000"}, "changed this to “3”"),
+        (draft_path, draft_path, {"discount": "5.000"}, {draft_line: "3"}, "changed this to “Rp 5,000”"),
         (draft_path, f"{draft_path}/details", {"tags": "gift"}, {"notes": "Kado"}, "changed this to “gift”"),
         (f"/customers/{customer['id']}/edit", "", {"tags": ""}, {"lastName": "Lestari"}, "emptied this"),
         (f"/products/{product['id']}/edit", "", {"variant.price": ["90.000", ""]}, {"name": "Kemeja"}, "“M · 90,000”"),

@@ -93,7 +93,7 @@ async def test_what_cannot_be_undone_asks_and_the_search_finds_with_the_keyboard
         assert (await api.get(f"/orders/{id}")).json()["data"]["status"] == "active"
         await page.click("button:text-is('Cancel order…')")
         await page.click("dialog [data-yes]")
-        await expect(page.locator(".toasts")).to_contain_text("Order updated")
+        await expect(page.locator(".toasts")).to_contain_text("cancelled")
         assert (await api.get(f"/orders/{id}")).json()["data"]["status"] == "cancelled"
         await page.keyboard.press("Control+k")
         await page.keyboard.type("ayunda")

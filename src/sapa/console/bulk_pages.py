@@ -9,26 +9,32 @@ from sapa.console.fields import split_words
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import EVERYBODY
 from sapa.console.routes import console, go_to
+from sapa.console.translations import translate
 from sapa.http.errors import ApiError, Invalid
 
 MOST_ROWS = 100
 
-ORDER_ACTIONS: dict[str, dict[str, str]] = {
-    "paid": {"financialStatus": "paid"},
-    "fulfilled": {"fulfillmentStatus": "fulfilled"},
-    "archived": {"status": "archived"},
+ORDER_ACTIONS: dict[str, tuple[dict[str, str], str]] = {
+    "paid": ({"financialStatus": "paid"}, "{n} orders marked as paid"),
+    "fulfilled": ({"fulfillmentStatus": "fulfilled"}, "{n} orders marked as shipped"),
+    "archived": ({"status": "archived"}, "{n} orders archived"),
 }
-PRODUCT_ACTIONS = ("active", "draft", "archived")
+PRODUCT_ACTIONS = {
+    "active": "{n} products put on sale",
+    "draft": "{n} products made drafts",
+    "archived": "{n} products archived",
+}
+"""With what is said of those that changed."""
 
 Change = Callable[[str], Awaitable[Any]]
 
 
 @console.post("/{environment}/orders/bulk", roles=EVERYBODY)
 async def change_orders(page: PageRequest) -> Response:
-    body = ORDER_ACTIONS.get(page.form_value("change"))
-    if body is None:
+    if (action := ORDER_ACTIONS.get(page.form_value("change"))) is None:
         raise Invalid.field("change", "choose what to do")
-    return await _change_all(page, "/orders", lambda row: page.call("PUT", f"/orders/{row}", body=body))
+    body, said = action
+    return await _change_all(page, "/orders", lambda row: page.call("PUT", f"/orders/{row}", body=body), said)
 
 
 @console.post("/{environment}/products/bulk", roles=EVERYBODY)
@@ -37,7 +43,10 @@ async def change_products(page: PageRequest) -> Response:
     if status not in PRODUCT_ACTIONS:
         raise Invalid.field("change", "choose what to do")
     return await _change_all(
-        page, "/products", lambda row: page.call("PUT", f"/products/{row}", body={"status": status})
+        page,
+        "/products",
+        lambda row: page.call("PUT", f"/products/{row}", body={"status": status}),
+        PRODUCT_ACTIONS[status],
     )
 
 
@@ -54,10 +63,11 @@ async def change_customers(page: PageRequest) -> Response:
         others = [tag for tag in tags if tag not in words]
         await page.call("PUT", f"/customers/{id}", body={"tags": others if is_removal else [*others, *words]})
 
-    return await _change_all(page, "/customers", change)
+    said = "{n} customers lost the labels" if is_removal else "{n} customers got the labels"
+    return await _change_all(page, "/customers", change, said)
 
 
-async def _change_all(page: PageRequest, list_path: str, change: Change) -> Response:
+async def _change_all(page: PageRequest, list_path: str, change: Change, said: str) -> Response:
     """Each on its own: those that cannot change are counted, and the others change."""
     ids = page.form_values("id")[:MOST_ROWS]
     if not ids:
@@ -68,8 +78,9 @@ async def _change_all(page: PageRequest, list_path: str, change: Change) -> Resp
             await change(id)
         except ApiError:
             refused += 1
+    done = translate(page.language, said, n=len(ids) - refused)
     if refused:
-        page.say("{n} changed, {m} not possible", n=len(ids) - refused, m=refused)
+        page.say("{done}, {m} not possible", done=done, m=refused)
     else:
-        page.say("{n} changed", n=len(ids))
+        page.say(done)
     return go_to(page.back_to(list_path))

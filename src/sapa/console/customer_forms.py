@@ -4,7 +4,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from sapa.console.fields import gather, split_words
+from sapa.console.fields import gather, split_labels
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import DEVELOPERS, EVERYBODY
 from sapa.console.routes import console, go_to
@@ -43,8 +43,6 @@ async def show_customer_form(page: PageRequest) -> Response:
 async def change_customer(page: PageRequest) -> Response:
     customer = await _get_customer(page)
     body = _gather_body(page)
-    if not body["phoneNumber"] and not body["email"]:
-        raise Invalid.field("phoneNumber", "enter a phone number or an email")
     stored = {address["id"]: address for address in customer["addresses"]}
     body["addresses"] = [stored.get(address["id"], {}) | address for address in body["addresses"]]
     body["addresses"] += customer["addresses"][MOST_ADDRESSES:]
@@ -109,7 +107,9 @@ def _gather_body(page: PageRequest) -> Json:
         if not (address["address1"] or address["id"]) and any(address[name] for name in ADDRESS):
             raise Invalid.field(f"addresses[{number}].address1", "enter the street and number, or empty the address")
     addresses = [address for address in typed if address["address1"]]
-    return gather(page, TEXTS) | {"tags": split_words(page.form_value("tags")), "addresses": addresses}
+    if not page.form_value("phoneNumber") and not page.form_value("email"):
+        raise Invalid.field("phoneNumber", "enter a phone number or an email")
+    return gather(page, TEXTS) | {"tags": split_labels(page, "tags"), "addresses": addresses}
 
 
 def _list_typed(page: PageRequest) -> list[Json]:

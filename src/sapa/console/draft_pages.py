@@ -3,11 +3,11 @@
 from starlette.responses import Response
 
 from sapa.console.inbox_queue import read_people
-from sapa.console.order_pages import DETAILS_SHOWN, MOST_LINES, gather_edit, list_details, list_edited
+from sapa.console.order_pages import DETAILS_SHOWN, MOST_LINES, list_details, list_edited, put_edit
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import DEVELOPERS, EVERYBODY
 from sapa.console.routes import console, go_to
-from sapa.console.shown_fields import build_shown, put_shown
+from sapa.console.shown_fields import build_shown
 
 STATUSES = ("open", "completed")
 
@@ -42,7 +42,7 @@ async def show_draft(page: PageRequest) -> Response:
 async def change_draft(page: PageRequest) -> Response:
     id = page.request.path_params["id"]
     draft = (await page.call("GET", f"/draft-orders/{id}"))["data"]
-    await put_shown(page, f"/draft-orders/{id}", await gather_edit(page, draft), list_edited(page, draft))
+    await put_edit(page, f"/draft-orders/{id}", draft)
     return go_to(page.path(f"/draft-orders/{id}"))
 
 

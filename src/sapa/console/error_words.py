@@ -87,20 +87,22 @@ def build_error_page(language: str, error: ApiError | None, currency: str | None
     """The currency is that of the amounts in the messages, if the page has one."""
     if error is None:
         return None
+    said, say = _say(language, error, currency), build_translator(language)
     details = [
         FieldProblem(
-            one.field, show_problem(language, one.field, one.message, currency), name_field(language, one.field)
+            one.field,
+            said if one.message == error.message else show_problem(language, one.field, one.message, currency),
+            name_field(language, one.field),
         )
         for one in error.details or []
     ]
-    return ErrorPage(error.status, _say(language, error, details, currency), details)
+    if details and (isinstance(error, Invalid) or any(one.message is said for one in details)):
+        said = escape(say("Check the marked fields.") if len(details) > 1 else say("Check the marked field."))
+    return ErrorPage(error.status, said, details)
 
 
-def _say(language: str, error: ApiError, details: list[FieldProblem], currency: str | None) -> Markup:
+def _say(language: str, error: ApiError, currency: str | None) -> Markup:
     """By what the message says, if it is about this one request, else by the error's class or code."""
-    say = build_translator(language)
-    if isinstance(error, Invalid) and details:
-        return escape(say("Check the marked fields.") if len(details) > 1 else say("Check the marked field."))
     is_specific = error.message != error.summary()
     if is_specific and (translated := translate_message(language, error.message, currency)) is not None:
         return translated

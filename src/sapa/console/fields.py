@@ -2,17 +2,21 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+import asyncpg
+
 from sapa.console.amounts import NotAnAmount, parse_typed_amount, parse_typed_measure
 from sapa.console.formats import get_zone
 from sapa.console.page_request import PageRequest
-from sapa.http.errors import Invalid
+from sapa.http.errors import ApiError, FieldError, Invalid, translate
 from sapa.values.instants import format_instant
 
+LONGEST_LABEL = 100
 MINUTE = len("2026-01-31T09:30")
 _GROUPED = re.compile(r"-?[1-9][0-9]{0,2}(?P<mark>[.,])[0-9]{3}(?:(?P=mark)[0-9]{3})*").fullmatch
 
@@ -72,6 +76,37 @@ def spread(resource: Any, names: Iterable[str]) -> dict[str, str]:
 def split_words(text: str) -> list[str]:
     """Words between commas, each once."""
     return list(dict.fromkeys(word for part in text.split(",") if (word := part.strip())))
+
+
+def split_labels(page: PageRequest, name: str) -> list[str]:
+    labels = split_words(page.form_value(name))
+    if any(len(label) > LONGEST_LABEL for label in labels):
+        raise Invalid.field(name, f"must have at most {LONGEST_LABEL} characters each")
+    return labels
+
+
+@contextmanager
+def show_at(name: str, *kinds: type[ApiError]) -> Iterator[None]:
+    """What such an error says about the whole request is said at the field."""
+    try:
+        yield
+    except (ApiError, asyncpg.IntegrityConstraintViolationError) as failure:
+        error = translate(failure)
+        if not isinstance(error, kinds):
+            raise
+        error.details = [FieldError(name, error.message)]
+        raise error from None
+
+
+@contextmanager
+def rename_fields(names: Mapping[str, str]) -> Iterator[None]:
+    """Problems are said at the form's fields, by the API's names of them."""
+    try:
+        yield
+    except Invalid as error:
+        details = error.details or []
+        error.details = [FieldError(names.get(one.field, one.field), one.message) for one in details]
+        raise
 
 
 def parse_number(name: str, text: str) -> int | float | None:

@@ -5,7 +5,7 @@ from typing import Any
 from starlette.responses import Response
 
 from sapa.access import actions as access
-from sapa.console.fields import parse_count
+from sapa.console.fields import parse_count, show_at
 from sapa.console.listing import read_list
 from sapa.console.member_names import read_member_names
 from sapa.console.page_request import PageRequest
@@ -17,7 +17,7 @@ from sapa.http.errors import Invalid
 from sapa.loyalty import actions as loyalty
 from sapa.loyalty import adjust as adjustments
 from sapa.loyalty.reconciliation import actions as reconciliation
-from sapa.loyalty.types import AdjustmentIn
+from sapa.loyalty.types import AdjustmentIn, InsufficientPoints, WalletFull
 from sapa.values.json import encode
 
 DIRECTIONS = ("points_added", "points_deducted")
@@ -98,7 +98,8 @@ async def adjust_points(page: PageRequest) -> None:
         await adjustments.adjust(tx, company, customer["id"], adjustment, by)
         await page.record(tx, "points.adjusted", f"{customer['id']}: {sign}{adjustment.points}, {adjustment.reason}")
 
-    await page.context.database.transact(change)
+    with show_at("points", InsufficientPoints, WalletFull):
+        await page.context.database.transact(change)
 
 
 @console.post("/{environment}/loyalty/{id}/redeem", roles=EVERYBODY, shown_by=show_wallet, says="Reward redeemed")

@@ -7,9 +7,10 @@ import asyncpg
 from starlette.responses import Response
 
 from sapa.console.draft_pages import show_draft
-from sapa.console.fields import gather, parse_money, parse_units, split_words
+from sapa.console.fields import gather, parse_money, parse_units, rename_fields, split_labels
 from sapa.console.order_pages import (
     ADDRESS,
+    AMOUNT_FIELDS,
     DETAILS_SHOWN,
     SHIPPING_TITLE,
     list_details,
@@ -47,7 +48,9 @@ async def show_new_draft(page: PageRequest) -> Response:
 async def create_order(page: PageRequest) -> Response:
     if page.form_value("step") == "lines":
         return await show_new_order(page)
-    made = await page.call("POST", "/orders", body=await _gather_body(page))
+    body = await _gather_body(page)
+    with rename_fields(AMOUNT_FIELDS):
+        made = await page.call("POST", "/orders", body=body)
     order = made["data"]
     try:
         if page.form_value("isPaid"):
@@ -62,16 +65,20 @@ async def create_order(page: PageRequest) -> Response:
 
 @console.post("/{environment}/draft-orders/new", roles=EVERYBODY, shown_by=show_new_draft, says="Draft created")
 async def create_draft(page: PageRequest) -> Response:
-    made = await page.call("POST", "/draft-orders", body=await _gather_body(page))
+    body = await _gather_body(page)
+    with rename_fields(AMOUNT_FIELDS):
+        made = await page.call("POST", "/draft-orders", body=body)
     return go_to(page.path(f"/draft-orders/{made['data']['id']}"))
 
 
-@console.post("/{environment}/orders/{id}/details", roles=EVERYBODY, shown_by=show_order, says="Order updated")
+@console.post(
+    "/{environment}/orders/{id}/details", roles=EVERYBODY, shown_by=show_order, says="Address, notes and labels saved"
+)
 async def change_details(page: PageRequest) -> Response:
     """The address, with what the form does not show of it; the notes and the tags."""
     id = page.request.path_params["id"]
     order = (await page.call("GET", f"/orders/{id}"))["data"]
-    body: Json = {"notes": page.form_value("notes") or None, "tags": split_words(page.form_value("tags"))}
+    body: Json = {"notes": page.form_value("notes") or None, "tags": split_labels(page, "tags")}
     body["shippingAddress"] = _gather_address(page, order["shippingAddress"])
     await put_shown(page, f"/orders/{id}", body, list_details(order), DETAILS_SHOWN)
     return go_to(page.path(f"/orders/{id}"))
@@ -84,7 +91,7 @@ async def change_draft_details(page: PageRequest) -> Response:
     draft = (await page.call("GET", f"/draft-orders/{id}"))["data"]
     body: Json = {
         "notes": page.form_value("notes") or None,
-        "tags": split_words(page.form_value("tags")),
+        "tags": split_labels(page, "tags"),
         "shippingAddress": _gather_address(page, draft["shippingAddress"]),
     }
     customer_id = page.form_value("customerId")
@@ -113,7 +120,10 @@ async def _show_form(page: PageRequest) -> Response:
     if not page.form:
         values |= await _read_customer(page, page.request.query_params.get("customerId", ""))
     is_draft = page.request.url.path == page.path("/draft-orders/new")
-    return page.show("order_new.html", values=values, lines=_list_fields(page), is_draft=is_draft)
+    currency = page.company.currency if page.company else None
+    return page.show(
+        "order_new.html", error_currency=currency, values=values, lines=_list_fields(page), is_draft=is_draft
+    )
 
 
 async def _read_customer(page: PageRequest, id: str) -> dict[str, str]:
@@ -147,7 +157,7 @@ async def _gather_body(page: PageRequest) -> Json:
         else None,
         "discounts": [discount] if discount else None,
         "notes": page.form_value("notes") or None,
-        "tags": split_words(page.form_value("tags")),
+        "tags": split_labels(page, "tags"),
     }
 
 

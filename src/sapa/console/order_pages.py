@@ -1,12 +1,13 @@
 """Orders: the list, one order with its money and history, and what people do with it."""
 
 from asyncio import gather
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from starlette.responses import Response
 
-from sapa.console.fields import parse_count, parse_money, parse_number, parse_units
+from sapa.console.fields import parse_count, parse_money, parse_number, parse_units, rename_fields, show_at
 from sapa.console.filter_pages import list_saved
 from sapa.console.listing import NamedFilters, build_tabs, count_cells, read_cells, read_list
 from sapa.console.member_names import read_member_names
@@ -15,8 +16,15 @@ from sapa.console.roles import EVERYBODY
 from sapa.console.routes import console, go_to
 from sapa.console.shown_fields import build_shown, put_shown
 from sapa.console.suggestion_pages import choose_article
-from sapa.http.errors import Invalid
-from sapa.orders.settlement.types import FinancialStatus, FulfillmentStatus
+from sapa.http.errors import FieldError, Invalid
+from sapa.orders.settlement.types import (
+    FinancialStatus,
+    FulfillmentStatus,
+    InvalidTransition,
+    PaymentExceedsOutstanding,
+    PaymentReferenceUsed,
+    RefundExceedsPaid,
+)
 from sapa.orders.transitions import NEXT, NEXT_PAYMENT
 from sapa.orders.types import Status
 from sapa.values.enum_names import words_of
@@ -26,7 +34,19 @@ FILTERS = {
     "fulfillmentStatus": words_of(FulfillmentStatus),
     "financialStatus": words_of(FinancialStatus),
 }
-SETTABLE = FILTERS | {"financialStatus": ("pending", "paid", "refunded")}
+UNPAYABLE = ("cancelled", "refunded")
+DONE = {
+    ("financialStatus", "paid"): "Order #{number} marked as paid: {amount}",
+    ("financialStatus", "pending"): "Order #{number} marked as unpaid",
+    ("financialStatus", "refunded"): "Order #{number}: refund of {amount} recorded",
+    ("fulfillmentStatus", "fulfilled"): "Order #{number} marked as shipped",
+    ("fulfillmentStatus", "unfulfilled"): "Order #{number} marked as not shipped",
+    ("status", "archived"): "Order #{number} archived",
+    ("status", "cancelled"): "Order #{number} cancelled",
+    ("status", "refunded"): "Order #{number}: refund of {amount} recorded",
+    ("status", "active"): "Order #{number} is active again",
+}
+"""What is said of a status that was set."""
 TABS: NamedFilters = (
     ("All", {}),
     ("To pay", {"status": "active", "financialStatus": "pending"}),
@@ -46,6 +66,13 @@ MOST_LINES = 50
 """Lines that a form shows; the API changes orders of more lines."""
 HISTORY = "20"
 ADDRESS = ("address1", "address2", "city", "province", "zip", "country")
+AMOUNT_FIELDS = {
+    "shippingLines[0].title": "shippingTitle",
+    "shippingLines[0].price": "shippingPrice",
+    **dict.fromkeys(("discounts", "discounts[0].amount", "discounts[0].percentage"), "discount"),
+    "discounts[0].title": "discountTitle",
+}
+"""The API's names of fields, and those of the forms."""
 DETAILS_SHOWN = "detailsShown"
 SHIPPING_TITLE = "Ongkos kirim"
 """Of a shipping line that nobody named; customers read it."""
@@ -93,9 +120,10 @@ def list_moves(order: dict[str, Any]) -> list[tuple[str, str]]:
     """The statuses that can be set now: a field and its value. A refund has a form of its own."""
     has_shipped = any(line["fulfilledQuantity"] for line in order["lineItems"])
     status = order["status"]
-    moves: list[tuple[str, str]] = [
-        ("financialStatus", value) for value in NEXT_PAYMENT[order["financialStatus"]] if value != "refunded"
-    ]
+    moves: list[tuple[str, str]] = []
+    if status not in UNPAYABLE:
+        payments = NEXT_PAYMENT[order["financialStatus"]]
+        moves += [("financialStatus", value) for value in payments if value != "refunded"]
     if status == "active":
         is_done = order["fulfillmentStatus"] == "fulfilled"
         moves.append(("fulfillmentStatus", "unfulfilled" if is_done else "fulfilled"))
@@ -112,54 +140,69 @@ async def show_history(page: PageRequest) -> Response:
     return page.show("order_history.html", order=order, names=names, **listed)
 
 
-@console.post("/{environment}/orders/{id}", roles=EVERYBODY, shown_by=show_order, says="Order updated")
+@console.post("/{environment}/orders/{id}", roles=EVERYBODY, shown_by=show_order)
 async def change_order(page: PageRequest) -> Response:
     id = page.request.path_params["id"]
     order = (await page.call("GET", f"/orders/{id}"))["data"]
-    body = {name: value for name in SETTABLE if (value := page.form_value(name)) and value != order[name]}
-    await page.call("PUT", f"/orders/{id}", body=body)
+    body = {name: value for name in FILTERS if (value := page.form_value(name)) and value != order[name]}
+    if "financialStatus" in body and order["status"] in UNPAYABLE:
+        raise InvalidTransition
+    changed = (await page.call("PUT", f"/orders/{id}", body=body))["data"]
+    for move in body.items():
+        refunded = changed["totalRefunded"] - order["totalRefunded"]
+        amount = _show(page, refunded if move[1] == "refunded" else changed["total"], order["currency"])
+        page.say(DONE[move], number=order["orderNumber"], amount=amount)
     return _go_back(page)
 
 
-@console.post("/{environment}/orders/{id}/payments", roles=EVERYBODY, shown_by=show_order, says="Payment recorded")
+@console.post("/{environment}/orders/{id}/payments", roles=EVERYBODY, shown_by=show_order)
 async def record_payment(page: PageRequest) -> Response:
+    currency = await _get_currency(page)
     body = {
-        "amount": _parse_required(page, "amount", await _get_currency(page)),
+        "amount": _parse_required(page, "amount", currency),
         "method": page.form_value("method"),
         "reference": page.form_value("reference") or None,
     }
-    await _post(page, "payments", body)
+    with show_at("amount", PaymentExceedsOutstanding), show_at("reference", PaymentReferenceUsed):
+        payment = await _post(page, "payments", body)
+    page.say("Payment of {amount} recorded", amount=_show(page, payment["amount"], currency))
     return _go_back(page)
 
 
-@console.post("/{environment}/orders/{id}/refunds", roles=EVERYBODY, shown_by=show_order, says="Refund recorded")
+@console.post("/{environment}/orders/{id}/refunds", roles=EVERYBODY, shown_by=show_order)
 async def refund(page: PageRequest) -> Response:
     """Units line by line, shipping and an amount; what is left empty is not sent."""
     restock = bool(page.form_value("restock"))
-    currency = await _get_currency(page)
+    currency, units = await _get_currency(page), list(_list_units(page, "refund"))
     body = {
-        "lineItems": [{**line, "restock": restock} for line in _list_units(page, "refund")] or None,
+        "lineItems": [{**line, "restock": restock} for line in units] or None,
         "shipping": parse_money(page, "shipping", currency),
         "amount": parse_money(page, "amount", currency),
         "reason": page.form_value("reason") or None,
     }
-    await _post(page, "refunds", body)
+    with show_at("amount", RefundExceedsPaid), show_at_lines("refund", units):
+        refunded = await _post(page, "refunds", body)
+    page.say("Refund of {amount} recorded", amount=_show(page, refunded["amount"], currency))
     return _go_back(page)
 
 
 @console.post("/{environment}/orders/{id}/fulfillments", roles=EVERYBODY, shown_by=show_order, says="Marked as shipped")
 async def fulfil(page: PageRequest) -> Response:
     """The given units, or all open ones."""
-    await _post(page, "fulfillments", {"lineItems": list(_list_units(page, "fulfil")) or None})
+    units = list(_list_units(page, "fulfil"))
+    with show_at_lines("fulfil", units):
+        await _post(page, "fulfillments", {"lineItems": units or None})
     return _go_back(page)
 
 
-@console.post("/{environment}/orders/{id}/edit", roles=EVERYBODY, shown_by=show_order, says="Order updated")
+@console.post(
+    "/{environment}/orders/{id}/edit", roles=EVERYBODY, shown_by=show_order, says="Items, shipping and discount saved"
+)
 async def edit_order(page: PageRequest) -> Response:
     """New quantities (0 removes a line), one more line, the shipping and the discount."""
     id = page.request.path_params["id"]
     order = (await page.call("GET", f"/orders/{id}"))["data"]
-    await put_shown(page, f"/orders/{id}", await gather_edit(page, order), list_edited(page, order))
+    await put_edit(page, f"/orders/{id}", order)
     return _go_back(page)
 
 
@@ -178,7 +221,7 @@ def list_edited(page: PageRequest, of: dict[str, Any]) -> dict[str, str]:
 
 
 def _show(page: PageRequest, amount: float | None, currency: str) -> str:
-    return "" if amount is None else page.formats.money(amount, currency)
+    return "" if amount is None else page.formats.money(amount, currency).striptags()
 
 
 def list_details(of: dict[str, Any]) -> dict[str, str]:
@@ -188,7 +231,7 @@ def list_details(of: dict[str, Any]) -> dict[str, str]:
     return fields | {"notes": of["notes"] or "", "tags": ", ".join(of["tags"])}
 
 
-async def gather_edit(page: PageRequest, order: dict[str, Any]) -> dict[str, Any]:
+async def _gather_edit(page: PageRequest, order: dict[str, Any]) -> dict[str, Any]:
     """The changes that a form asks for; an order or a draft."""
     lines = [
         {"id": line["id"], "quantity": quantity}
@@ -210,6 +253,29 @@ async def gather_edit(page: PageRequest, order: dict[str, Any]) -> dict[str, Any
     if len(order["discounts"]) <= 1:
         body["discounts"] = _build_discount(page, order)
     return body
+
+
+async def put_edit(page: PageRequest, path: str, of: dict[str, Any]) -> None:
+    """Changes what the form changes of an order or a draft."""
+    body = await _gather_edit(page, of)
+    stored = [line for line in body["lineItems"] if "id" in line]
+    added = {f"lineItems[{len(stored)}].{name}": name for name in ("title", "price", "quantity")}
+    with show_at_lines("quantity", stored, AMOUNT_FIELDS | added):
+        await put_shown(page, path, body, list_edited(page, of))
+
+
+@contextmanager
+def show_at_lines(prefix: str, lines: list[dict[str, Any]], names: Mapping[str, str] | None = None) -> Iterator[None]:
+    """What a line does not allow is said at its field, named by the prefix and its id."""
+    fields = {f"lineItems[{number}].quantity": f"{prefix}-{line['id']}" for number, line in enumerate(lines)}
+    try:
+        with rename_fields(fields | dict(names or {})):
+            yield
+    except InvalidTransition as error:
+        error.details = [
+            FieldError(f"{prefix}-{line['id']}", error.message) for line in lines if line["id"] in error.message
+        ]
+        raise
 
 
 def _build_shipping(page: PageRequest, order: dict[str, Any]) -> list[dict[str, Any]]:
@@ -271,9 +337,10 @@ async def _get_currency(page: PageRequest) -> str:
     return str((await page.call("GET", f"/orders/{page.request.path_params['id']}"))["data"]["currency"])
 
 
-async def _post(page: PageRequest, what: str, body: dict[str, Any]) -> None:
+async def _post(page: PageRequest, what: str, body: dict[str, Any]) -> dict[str, Any]:
     id = page.request.path_params["id"]
-    await page.call("POST", f"/orders/{id}/{what}", body=body)
+    made: dict[str, Any] = (await page.call("POST", f"/orders/{id}/{what}", body=body))["data"]
+    return made
 
 
 def _go_back(page: PageRequest) -> Response:

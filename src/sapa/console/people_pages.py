@@ -5,6 +5,7 @@ import re
 from starlette.responses import Response
 
 from sapa.access import actions as access
+from sapa.console.fields import show_at
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import DEVELOPERS, OWNERS
 from sapa.console.routes import ENVIRONMENTS, console, go_to
@@ -15,7 +16,7 @@ from sapa.http.errors import Invalid, NotFound
 from sapa.messaging.consents.types import ALL_CHANNELS
 from sapa.people import actions as people
 from sapa.people import mail
-from sapa.people.types import AuditEntry, Purpose, Role
+from sapa.people.types import AuditEntry, Purpose, Role, UserExists
 from sapa.support import members
 
 _POINTS = re.compile(r"(?<=^[+−])\d+")
@@ -30,9 +31,10 @@ async def list_people(page: PageRequest) -> Response:
 async def invite(page: PageRequest) -> Response:
     role = _role(page.form_value("role"))
     async with page.context.database.transaction() as tx:
-        secret = await people.invite(
-            tx, page.session.organisation_id, page.form_value("email"), page.form_value("name"), role
-        )
+        with show_at("email", UserExists):
+            secret = await people.invite(
+                tx, page.session.organisation_id, page.form_value("email"), page.form_value("name"), role
+            )
         await page.record(tx, "person.invited", page.form_value("email"))
         if role is Role.AGENT:
             await _activate_agents(page, tx)

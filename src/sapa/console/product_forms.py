@@ -7,14 +7,14 @@ from typing import Any
 from starlette.datastructures import FormData
 from starlette.responses import Response
 
-from sapa.console.fields import parse_count, parse_money, split_words
+from sapa.console.fields import parse_count, parse_money, show_at, split_labels, split_words
 from sapa.console.form_files import list_files, open_stream
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import DEVELOPERS, EVERYBODY
 from sapa.console.routes import console, go_to
 from sapa.console.shown_fields import build_shown, put_shown
 from sapa.console.translations import translate
-from sapa.http.errors import Invalid
+from sapa.http.errors import Invalid, PayloadTooLarge, UnsupportedMediaType
 
 STATUSES = ("active", "draft", "archived")
 VARIANT = ("id", "title", "price", "compareAtPrice", "sku", "stock", "stockBefore")
@@ -85,15 +85,16 @@ async def _get_product(page: PageRequest) -> Json:
 async def _upload_pictures(page: PageRequest) -> None:
     """The chosen files become addresses of pictures, so that a form that is shown again has them."""
     once = page.form_value("once")
-    uploaded = [
-        await page.call(
-            "POST",
-            "/product-pictures",
-            file=open_stream(page, file),
-            once=f"{once}-picture-{number}" if once else None,
-        )
-        for number, file in enumerate(list_files(page))
-    ]
+    with show_at("files", UnsupportedMediaType, PayloadTooLarge):
+        uploaded = [
+            await page.call(
+                "POST",
+                "/product-pictures",
+                file=open_stream(page, file),
+                once=f"{once}-picture-{number}" if once else None,
+            )
+            for number, file in enumerate(list_files(page))
+        ]
     pictures = [*page.form_value("pictures").split(), *(picture["data"]["pictureUrl"] for picture in uploaded)]
     others = [(name, value) for name, value in page.form.multi_items() if name not in {"files", "pictures"}]
     page.form = FormData([*others, ("pictures", "\n".join(pictures))])
@@ -216,8 +217,8 @@ def _gather_body(page: PageRequest) -> Json:
         "status": page.form_value("status") or "active",
         "media": pictures[0] if pictures else None,
         "medias": pictures[1:],
-        "tags": split_words(page.form_value("tags")),
-        "types": split_words(page.form_value("types")),
+        "tags": split_labels(page, "tags"),
+        "types": split_labels(page, "types"),
         "options": options,
         "variants": variants,
     }

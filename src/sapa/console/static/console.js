@@ -29,7 +29,8 @@ const make = (name, attributes, ...children) => {
 
 const nameDeed = ({ dataset, form, textContent }) => {
   const deed = dataset.deed ?? textContent.trim().replace(/…$/, "");
-  const amount = dataset.amount && echoAmount(form.elements[dataset.amount]);
+  const field = dataset.amount && form.elements[dataset.amount];
+  const amount = field && (field.value.trim() ? echoAmount(field) : echoUnits(form, field.dataset));
   return amount ? `${deed} ${amount}` : deed;
 };
 
@@ -350,6 +351,16 @@ const echoAmount = ({ value, dataset: { money, language, digits } }) => {
   if (amount === null) return null;
   return `${money === "IDR" ? "Rp" : money}\u00a0${writeNumber(amount)}`;
 };
+// What the units and the shipping of a refund cost.
+const echoUnits = (form, { money, language, digits }) => {
+  const shipping = form.elements.shipping?.value ?? "", place = 10 ** digits;
+  let amount = readAmount(shipping, language, money, Number(digits)) ?? 0;
+  for (const { value, dataset: { charged, quantity, refunded } } of form.querySelectorAll("[data-charged]")) {
+    const share = (units) => Math.round((charged * units * place) / quantity) / place;
+    amount += share(Number(refunded) + Number(value)) - share(Number(refunded));
+  }
+  return amount ? echoAmount({ value: String(amount), dataset: { money, language: "en", digits } }) : null;
+};
 // A measure with its unit; of things that have no halves, which have no unit, only what was grouped.
 const readMeasure = (text, language) => (/^[0-9][0-9., ]*$/.test(text) ? readNumber(text.replaceAll(" ", ""), language === "id" ? "." : ",", false) : null);
 const echoNumber = ({ value, dataset: { unit } }) => {
@@ -395,12 +406,19 @@ for (const part of document.querySelectorAll("[data-names]")) {
 for (const list of document.querySelectorAll("[data-zones]"))
   list.append(...(Intl.supportedValuesOf?.("timeZone") ?? []).map((value) => make("option", { value })));
 
-// A problem belongs to its field, and the first one has the focus.
+// A problem belongs to its field, and the first one has the focus. Rows of a form name their fields alike: theirs, like those that
+// the script hides, is the last one before the problem in the same part, and of several ticks the first.
+const findBefore = (problem) => {
+  const fields = [...(problem.closest("td, fieldset, .panel, form")?.querySelectorAll("input:not([type=hidden]), select, textarea") ?? [])];
+  const before = fields.filter((field) => field.compareDocumentPosition(problem) & Node.DOCUMENT_POSITION_FOLLOWING).at(-1);
+  return before?.type === "checkbox" ? fields.find((field) => field.name === before.name) : before;
+};
 for (const problem of document.querySelectorAll(".problem[id]")) {
-  const name = problem.id.replace(/-problem$/, "");
-  const input = problem.closest("form")?.elements[name];
-  if (!(input instanceof HTMLElement)) continue;
-  input.setAttribute("aria-invalid", "true");
-  input.setAttribute("aria-describedby", problem.id);
+  const named = problem.closest("form")?.elements[problem.id.replace(/-problem$/, "")];
+  const input = named instanceof HTMLElement && named.type !== "hidden" ? named : findBefore(problem);
+  input?.setAttribute("aria-invalid", "true");
+  input?.setAttribute("aria-describedby", problem.id);
 }
-document.querySelector("[aria-invalid=true]")?.focus();
+const wrong = document.querySelector("[aria-invalid=true]");
+for (let folded = wrong?.closest("details"); folded; folded = folded.parentElement.closest("details")) folded.open = true;
+wrong?.focus();
