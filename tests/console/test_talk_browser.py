@@ -91,6 +91,7 @@ async def test_a_visitor_is_called_alike_everywhere_and_saved_as_a_customer(
         await page.fill(".about [name=phoneNumber]", "0812-3450-001")
         await page.click(".about button:text-is('Save')")
         await expect(page.locator(".about")).to_contain_text("These contact details belong to another customer.")
+        await expect(page.locator(".about [name=customer]")).to_contain_text("Link to Ayunda")
         await page.fill(".about [name=phoneNumber]", "0812-3450-002")
         await page.click(".about button:text-is('Save')")
         await expect(page.locator(".about h2 a")).to_have_text("Citra")
