@@ -27,6 +27,11 @@ def test_a_wait_turns_amber_past_half_of_its_target_and_red_past_it(waited: int,
     assert CLOCK.read_tone(build_ticket(waited, goal)) == tone
 
 
+def test_a_target_that_is_past_is_red_also_when_nobody_waits() -> None:
+    late, early = ({**build_ticket(waited, 60), "waitingSince": None} for waited in (61, 59))
+    assert (CLOCK.read_tone(late), CLOCK.read_tone(early)) == ("bad", "")
+
+
 def test_the_next_target_is_the_reply_then_the_resolution_then_none() -> None:
     waiting, answered = build_ticket(5, 60), build_ticket(5, 60, is_answered=True)
     assert find_due(waiting) == NextTarget("reply", waiting["sla"]["firstResponseDue"])

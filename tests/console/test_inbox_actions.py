@@ -107,6 +107,9 @@ async def test_a_macro_acts_and_its_text_becomes_the_draft(desk: Desk, seat: Sea
     assert "\nSebentar &lt;ya&gt;</textarea>" in await seat.open(path)
     await seat.post(f"{ticket['id']}/macro", macro=macro["id"])
     assert "\nSebentar &lt;ya&gt;\nHalo, saya Sari. Fotonya?</textarea>" in await seat.open(path)
+    empty = await desk.post("/macros", 201, name="Resi", reply="Resinya {resi}, pesanan {pesanan}.")
+    await seat.post(f"{ticket['id']}/macro", macro=empty["id"])
+    assert "The reply waits in the box: fill in {resi}, {pesanan}" in await seat.open(path)
     await seat.post(f"{ticket['id']}/replies", body="Halo, fotonya?")
     assert 'maxlength="65536"' in (page := await seat.open(path))
     assert "Sebentar" not in page, "what was sent is no draft any more"
@@ -168,9 +171,22 @@ async def test_a_visitor_becomes_a_customer_and_their_conversations_one(
     page = await seat.open(f"/{stranger['id']}", view="all")
     assert re.findall(r'<span class="name">([^<]+)', page) == ["Ayunda"] * 2, "one person has one name"
     assert "<h2>Ayunda</h2>" in page
+    merge = f'name="ticket" value="{known["id"]}"><button class="plain" data-sure="([^"]+)"'
+    [asked] = re.findall(merge, await seat.open(f"/{stranger['id']}", pane="customer"))
+    assert asked.endswith("This cannot be undone.")
+    await seat.post(f"{known['id']}/replies", body="Besok ya", later="own", sendAt="2027-01-01T09:00")
+    [asked] = re.findall(merge, await seat.open(f"/{stranger['id']}", pane="customer"))
+    assert asked.endswith("A reply that waits there to be sent moves, too, and goes out over Instagram.")
     await seat.post(f"{stranger['id']}/merge", ticket=known["id"])
     assert "Dari WhatsApp" in await seat.open(f"/{stranger['id']}")
     assert (await desk.look(known))["resolvedReason"] == "merged"
+    await seat.post(f"{known['id']}/reopen")
+    assert "Merged with another conversation" in read(await seat.open(f"/{known['id']}"))
+    other = await make_customer(api, firstName="Budi", phoneNumber=OTHER)
+    page = await seat.open(f"/{stranger['id']}", find="budi", pane="customer")
+    assert f'name="customer" value="{other["id"]}"' in page
+    await seat.post(f"{stranger['id']}/customer", customer=other["id"])
+    assert "<h2>Budi</h2>" in await seat.open(f"/{stranger['id']}"), "linked to the wrong one at first"
 
 
 async def test_a_conversation_starts_from_a_customer_and_from_an_order(

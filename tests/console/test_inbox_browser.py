@@ -18,6 +18,10 @@ from tests.messaging.files.corpus import make_image
 from tests.messaging.shop_site import build_chat, open_site
 
 LOOKS: list[tuple[str, Literal["light", "dark"], str]] = [("desk", "light", "en"), ("phone", "dark", "id")]
+IS_BELOW = """() => {
+  const [queue, talk] = ["#tickets", "#talk"].map((part) => document.querySelector(part).getBoundingClientRect());
+  return talk.height > 50 && queue.bottom <= talk.top;
+}"""
 
 
 @pytest.fixture
@@ -73,6 +77,9 @@ async def check(page: Page, width: str, scheme: Literal["light", "dark"]) -> Non
 
 
 async def test_a_chat_is_answered_and_the_pages_update_themselves(agent: Page, visitor: Page) -> None:
+    await agent.set_viewport_size({"width": 390, "height": 844})
+    assert await agent.evaluate(IS_BELOW), "nothing covers the end of the queue"
+    await agent.set_viewport_size(WIDTHS["desk"])
     await agent.fill("[name=name]", "Sari")
     await agent.click("button:has-text('Begin')")
     await expect(agent.locator("#tickets .empty")).to_be_visible()

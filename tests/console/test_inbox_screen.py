@@ -62,7 +62,7 @@ async def test_a_conversation_is_answered_with_the_keyboard_and_nothing_is_loade
     await desk.post("/saved-replies", 201, shortcut="halo", text="Halo, saya {agen}.")
     await desk.post("/macros", 201, name="Mendesak", actions={"priority": "urgent"})
     tickets = [await desk.receive(f"Pertanyaan {n}", sender) for n, sender in enumerate(SENDERS[:3])]
-    async with open_seat(browser, installation, database, desk, email, "Sari") as page:
+    async with open_seat(browser, installation, database, desk, email, "Sari Wulandari") as page:
         await expect(page).to_have_title("(3) Inbox – Sapa")
         await page.keyboard.press("j")
         await expect(page.locator("#conversation")).to_contain_text("Pertanyaan 0")
@@ -73,9 +73,9 @@ async def test_a_conversation_is_answered_with_the_keyboard_and_nothing_is_loade
         await page.keyboard.type("/ha")
         await expect(page.locator("#reply [role=option]:visible")).to_have_count(1)
         await page.keyboard.press("Enter")
-        await expect(page.locator("#reply textarea")).to_have_value("Halo, saya Sari.")
+        await expect(page.locator("#reply textarea")).to_have_value("Halo, saya Sari Wulandari.")
         await page.keyboard.press("Control+Enter")
-        await expect(page.locator(".line.out:not(.sending)")).to_contain_text("Halo, saya Sari.")
+        await expect(page.locator(".line.out:not(.sending)")).to_contain_text("Halo, saya Sari Wulandari.")
         await expect(page.locator("#reply textarea")).to_have_value("")
         await expect(page.locator("#reply textarea")).to_be_focused()
         await page.keyboard.type("Sampai jumpa")
@@ -85,10 +85,10 @@ async def test_a_conversation_is_answered_with_the_keyboard_and_nothing_is_loade
         assert (await desk.look(tickets[0]))["status"] == "resolved"
         await page.keyboard.press("Escape")
         await page.keyboard.press("n")
-        await page.keyboard.type("Tolong @sa")
+        await page.keyboard.type("Tolong @wul")
         await page.keyboard.press("Enter")
         await page.keyboard.press("Control+Enter")
-        await expect(page.locator(".line.note mark")).to_have_text("@Sari")
+        await expect(page.locator(".line.note mark")).to_have_text("@Sari Wulandari")
         await page.keyboard.press("Escape")
         await page.keyboard.press("e")
         await page.wait_for_url(f"**/{tickets[2]['id']}?view=all")

@@ -26,7 +26,18 @@ STORED = {
     "labels": "#864c00", "teams": True, "saved-replies": "Halo {nama}", "macros": {"priority": "high"},
     "views": {"breached": True, "status": "open"}, "targets": 2,
 }  # fmt: skip
-WRONG = {"targets": {"firstResponseMinutes": "soon"}, "saved-replies": {"text": "Halo {siapa}"}}
+WRONG = {
+    "targets": {"firstResponseMinutes": "60", "resolutionMinutes": "10"},
+    "saved-replies": {"text": "Halo {siapa}"},
+    "macros": {"actions.priority": "", "reply": ""},
+    "labels": {"name": "x" * 51},
+}
+SAID = {
+    "targets": 'id="resolutionMinutes-problem">use at least as many minutes as for the first reply',
+    "saved-replies": 'id="text-problem">{siapa} is not a placeholder.',
+    "macros": 'id="reply-problem">choose an action, or write a note or a reply',
+    "labels": 'id="name-problem">use at most 50 characters',
+}
 
 
 @pytest.fixture
@@ -52,8 +63,10 @@ async def test_a_list_is_added_to_changed_and_deleted(owner: httpx.AsyncClient, 
     assert changed == {**made, **name, "updatedAt": changed["updatedAt"]}
     again = await owner.post(address, data={**data, **name})
     assert again.status_code == 409
+    assert f'id="{next(iter(name))}-problem">choose another one' in again.text
     refused = await owner.post(f"{address}/{made['id']}", data={**data, **WRONG.get(page, name)})
     assert refused.status_code == (400 if page in WRONG else 303)
+    assert SAID.get(page, "") in refused.text
     assert (await owner.post(f"{address}/{made['id']}/delete", data=data)).status_code == 303
     assert await desk.get(f"/{path}") == []
 

@@ -303,6 +303,8 @@ def test_charts_stay_inside_their_frame() -> None:
         build_lines(labels, {"sent": values, "read": values[::-1]}),
     )
     bars = build_bars([("delivered", [3, 9]), ("draft", [0, 0])], ["human", "ai"])
+    empty = build_bars([("first answer", [None, 2.5])], ["human", "ai"]).boxes
+    assert [(box.width > 0, box.text) for box in empty] == [(False, "–"), (True, "2.5")]
     for box in columns.boxes + bars.boxes:
         assert 0 <= box.x <= box.x + box.width <= 400
         assert box.height >= 0

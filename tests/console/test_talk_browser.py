@@ -82,6 +82,7 @@ async def test_a_visitor_is_called_alike_everywhere_and_saved_as_a_customer(
         await page.goto(f"/console/test/inbox/{id}?view=all")
         await page.set_viewport_size({"width": 1200, "height": 900})
         await page.click(".talk [data-view-to=customer]")
+        assert len(await page.eval_on_selector_all(".about form[role=search] > :not([type=hidden])", BOTTOMS)) == 1
         await page.click(".about summary:text-is('Save as customer')")
         await page.fill(".about [name=firstName]", "Citra")
         await page.click(".about button:text-is('Save')")
@@ -91,6 +92,7 @@ async def test_a_visitor_is_called_alike_everywhere_and_saved_as_a_customer(
         await page.fill(".about [name=phoneNumber]", "0812-3450-001")
         await page.click(".about button:text-is('Save')")
         await expect(page.locator(".about")).to_contain_text("These contact details belong to another customer.")
+        await expect(page.locator(".about [name=customer]")).to_contain_text("Link to Ayunda")
         await page.fill(".about [name=phoneNumber]", "0812-3450-002")
         await page.click(".about button:text-is('Save')")
         await expect(page.locator(".about h2 a")).to_have_text("Citra")
@@ -106,6 +108,8 @@ async def test_a_visitor_is_called_alike_everywhere_and_saved_as_a_customer(
         await page.set_viewport_size({"width": 390, "height": 844})
         await page.click(".talk [data-view-to=customer]")
         assert min(await page.eval_on_selector_all(".about .buttons > *", HEIGHTS)) >= 44
+        await page.click(".about .back")
+        assert min(await page.eval_on_selector_all(".talk-head .icon-b:visible", HEIGHTS)) >= 44
         await page.set_viewport_size({"width": 1440, "height": 900})
         await page.reload()
         await page.click(".about button:text-is('Insert tracking link')")
@@ -143,6 +147,7 @@ async def test_merged_conversations_lead_to_each_other(
         assert await page.evaluate("window.neverLeft")
 
 
+BOTTOMS = "(parts) => [...new Set(parts.map((part) => Math.round(part.getBoundingClientRect().bottom)))]"
 HEIGHTS = "(buttons) => [...new Set(buttons.map((button) => button.getBoundingClientRect().height))]"
 BAR = """(bar) => {
     const shown = [...bar.children].filter((part) => part.getBoundingClientRect().width);

@@ -80,6 +80,7 @@ async def test_a_ticket_is_merged_into_another_of_the_customer(desk: Desk) -> No
     assert (await desk.act(chat, "merge", 409, ticketId=phone["id"]))["code"] == "TICKET_RESOLVED"
     again = await desk.act(phone, "reopen")
     assert (again["status"], again["mergedIntoId"]) == ("open", None)
+    assert list_merged(await desk.look(phone)) == [chat["id"]]
 
 
 async def test_a_resolved_ticket_says_where_it_was_merged_and_how_it_was_resolved(desk: Desk) -> None:

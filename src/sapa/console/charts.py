@@ -112,17 +112,20 @@ def build_lines(labels: Sequence[str], series: Mapping[str, Sequence[Number]], l
     return Chart(HEIGHT, [], lines, _build_across(top, language), _build_along(labels), list(series))
 
 
-def build_bars(rows: Sequence[tuple[str, Sequence[Number]]], names: Sequence[str], language: str = "en") -> Chart:
-    """Horizontal bars: one per row and series, with the labels beside them."""
-    top = choose_top(max((value for _, values in rows for value in values), default=0))
+def build_bars(
+    rows: Sequence[tuple[str, Sequence[Number | None]]], names: Sequence[str], language: str = "en"
+) -> Chart:
+    """Horizontal bars: one per row and series, with the labels beside them; a dash for None."""
+    top = choose_top(max((value or 0 for _, values in rows for value in values), default=0))
     thick, gap, room = 12.0, 14.0, 150.0
     boxes, along, y = [], [], 4.0
     for label, values in rows:
         along.append(Mark(round(y + thick * len(values) / 2 + 4, 1), label))
         for number, value in enumerate(values, start=1):
-            width = float(value) / float(top) * (WIDTH - room - 50)
-            title = f"{label}, {names[number - 1]}: {show_number(value, language)}"
-            boxes.append(Box(room, round(y, 1), round(width, 1), thick - 2, title, number, shorten(value, language)))
+            width = float(value or 0) / float(top) * (WIDTH - room - 50)
+            full, short = ("–", "–") if value is None else (show_number(value, language), shorten(value, language))
+            title = f"{label}, {names[number - 1]}: {full}"
+            boxes.append(Box(room, round(y, 1), round(width, 1), thick - 2, title, number, short))
             y += thick
         y += gap
     return Chart(round(max(y - gap + 4, 20.0), 1), boxes, [], [], along, list(names))

@@ -35,12 +35,14 @@ class CompanyTime(Struct, frozen=True):
         return translate(language, "{n} min", n=minutes)
 
     def read_tone(self, ticket: Mapping[str, Any]) -> str:
-        """How urgent a wait is: amber past half of the time until its target, red past it; empty before."""
+        """How urgent a ticket is: amber past half of a wait until its target, red past the target; empty before."""
         since, target = ticket["waitingSince"], find_due(ticket)
-        if since is None or target is None:
+        if target is None:
             return ""
         if self.is_over(target.due):
             return "bad"
+        if since is None:
+            return ""
         start, end = datetime.fromisoformat(since), datetime.fromisoformat(target.due)
         return "wait" if self.now >= start + (end - start) / 2 else ""
 

@@ -238,7 +238,7 @@ def _shorten_day(page: PageRequest, at: str, window: DayRange) -> str:
 def _draw_agents(page: PageRequest, kinds: list[KindRecord]) -> dict[str, charts.Chart]:
     say = partial(translate, page.language)
     rows = [
-        (say(words), [round(_read_duration(getattr(kind, name)) / 60, 1) for kind in kinds])
+        (say(words), [_read_minutes(getattr(kind, name)) if kind.tickets_handled else None for kind in kinds])
         for name, words in TIMES.items()
     ]
     names = [say(KINDS[kind.agent_type]) for kind in kinds]
@@ -293,9 +293,9 @@ def _draw_costs(page: PageRequest, window: ReportWindow, report: CostReport) -> 
     return currency, charts.build_columns(labels, translate(page.language, "cost"), sums, page.language)
 
 
-def _read_duration(text: str) -> int:
+def _read_minutes(text: str) -> float:
     hours, minutes, seconds = text.split(":")
-    return int(hours) * 3600 + int(minutes) * 60 + int(seconds)
+    return round(int(hours) * 60 + int(minutes) + int(seconds) / 60, 1)
 
 
 def _list_messages(overview: Overview) -> list[Sequence[object]]:

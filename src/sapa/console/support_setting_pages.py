@@ -7,6 +7,7 @@ import re
 from datetime import date
 from typing import Any, Literal
 
+import asyncpg
 from msgspec import Struct
 from starlette.responses import Response
 
@@ -17,6 +18,7 @@ from sapa.console.routes import Handler, console, go_to
 from sapa.console.translations import translate
 from sapa.http.endpoints import Base
 from sapa.http.errors import FieldError, Invalid
+from sapa.http.errors import translate as translate_violation
 from sapa.messaging.channels.registry import CHANNEL_NAMES
 from sapa.messaging.connections import actions as connections
 from sapa.support.business_hours.types import DAYS
@@ -53,6 +55,7 @@ class SettingList(Struct, frozen=True):
     fields: tuple[SettingField, ...]
     named_by: str = "name"
     page: str = ""
+    deletion: str = "Delete “{name}”? This cannot be undone."
 
     @property
     def address(self) -> str:
@@ -65,6 +68,7 @@ LISTS = (
     SettingList(
         "labels", "Labels", "Words that agents put on conversations.",
         (NAME, SettingField("color", "Colour", "color")),
+        deletion="Delete “{name}”? It is taken off every conversation. This cannot be undone.",
     ),
     SettingList(
         "teams", "Teams", "Agents who share a queue.",
@@ -174,7 +178,13 @@ async def _show(page: PageRequest, setting: SettingList) -> Response:
 
 
 async def _send(page: PageRequest, setting: SettingList, method: str, path: str, body: object) -> Response:
-    await page.call(method, path, body=body, base=Base.MESSAGING, noted=("settings.changed", setting.path))
+    try:
+        await page.call(method, path, body=body, base=Base.MESSAGING, noted=("settings.changed", setting.path))
+    except asyncpg.UniqueViolationError as violation:
+        if (error := translate_violation(violation)) is None:
+            raise
+        error.details = [FieldError(setting.named_by, "is taken")]
+        raise error from None
     return go_to(page.path(setting.address))
 
 
@@ -188,7 +198,18 @@ def _gather(page: PageRequest, setting: SettingList) -> Json:
         value = _read(page, one)
         if value is not None or one.is_required or not parents:
             target[last] = value
+    _check(setting, body)
     return {name: value for name, value in body.items() if name != "position" or value is not None}
+
+
+def _check(setting: SettingList, body: Json) -> None:
+    """The API accepts these, and nobody means them."""
+    if setting.path == "macros" and not any([*body["actions"].values(), body["note"], body["reply"]]):
+        raise Invalid.field("reply", "needs an action, a note or a reply")
+    if setting.path == "sla-policies":
+        first, resolution = body["firstResponseMinutes"], body["resolutionMinutes"]
+        if first and resolution and resolution < first:
+            raise Invalid.field("resolutionMinutes", "must not be before the first reply")
 
 
 def _read(page: PageRequest, one: SettingField) -> Any:

@@ -14,7 +14,7 @@ from sapa.console.routes import console, go_to
 from sapa.console.snooze_choices import read_instant
 from sapa.console.ticket_pages import find_draft, go_to_next, save_draft, show_ticket
 from sapa.http.endpoints import Base
-from sapa.http.errors import Invalid
+from sapa.http.errors import FieldError, Invalid
 
 Json = dict[str, Any]
 
@@ -61,9 +61,9 @@ async def update_ticket(page: PageRequest) -> Response:
     try:
         await page.call("PUT", f"/tickets/{id}", body=patch, base=Base.MESSAGING)
     except Invalid as error:
-        if [one.field for one in error.details or []] == ["snoozedUntil"]:
-            raise Invalid.field("until", error.details[0].message) from None
-        raise
+        details = error.details or []
+        named = [FieldError("until", one.message) if one.field == "snoozedUntil" else one for one in details]
+        raise Invalid(error.message, details=named) from None
     if patch.get("snoozedUntil"):
         page.say("Snoozed until {when}", when=page.formats.stamp(patch["snoozedUntil"]))
         return await go_to_next(page, id)
@@ -80,6 +80,8 @@ async def apply_macro(page: PageRequest) -> Response:
         draft = await find_draft(page, id, my_id)
         typed = [draft.body] if draft and draft.body else []
         await save_draft(page, my_id, "\n".join([*typed, applied["reply"]["text"]]))
+        if missing := applied["reply"]["missing"]:
+            page.say("The reply waits in the box: fill in {names}", names=", ".join(f"{{{name}}}" for name in missing))
         return go_to(path_of(page, id, "#talk"))
     is_gone = applied["ticket"]["status"] == "resolved" or applied["ticket"]["snoozedUntil"]
     return await go_to_next(page, id) if is_gone else go_to(path_of(page, id))

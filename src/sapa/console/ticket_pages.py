@@ -3,6 +3,7 @@
 from asyncio import gather
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -25,6 +26,7 @@ from sapa.console.inbox_queue import (
     read_queue,
     read_team,
 )
+from sapa.console.message_text import mark_links
 from sapa.console.page_request import PageRequest
 from sapa.console.rendering import HEADERS
 from sapa.console.reply_parts import check_placeholders, split_reply
@@ -87,6 +89,7 @@ async def show_ticket(page: PageRequest) -> Response:
         "typing": typing,
         "scheduled": scheduled,
         "lines": build_lines(ticket, team.names, is_latest),
+        "mark_links": mark_links,
         "mark_names": _build_name_marker(team),
         "files": await _read_files(page, ticket),
         "images": IMAGE_TYPES,
@@ -430,10 +433,12 @@ async def _read_person(page: PageRequest, ticket: Json) -> Json:
     id, find = ticket["customerId"], page.request.query_params.get("find", "").strip()
     empty: Json = {"customer": None, "orders": [], "order_total": 0, "wallet": None, "parcels": [], "earlier": []}
     found = (await page.call("GET", "/customers", {"search": find, "limit": "8"}))["data"] if find else []
+    existing_id = name_existing(page)
+    existing = (await page.call("GET", f"/customers/{existing_id}"))["data"] if existing_id else None
     contact = {name: page.form_value(name) for name in CONTACT}
     if "firstName" not in page.form:
         contact |= _read_contact(ticket)
-    empty |= {"find": find, "found": found, "contact": contact, "existing": name_existing(page)}
+    empty |= {"find": find, "found": found, "contact": contact, "existing": existing}
     empty["server"] = page.context.settings.server.address
     if id is None:
         return empty
@@ -447,13 +452,18 @@ async def _read_person(page: PageRequest, ticket: Json) -> Json:
     except NotFound:
         return empty
     newest = {"orderId": orders["data"][0]["id"], "limit": "3"} if orders["data"] else None
+    earlier = [one for one in tickets["data"] if one["id"] != ticket["id"]]
+    company = await page.api.get_company(page.company_id)
+    async with page.context.database.connection() as db:
+        waiting = await scheduled_replies.list_waiting_tickets(db, company, [one["id"] for one in earlier])
     return empty | {
         "customer": customer["data"],
         "orders": orders["data"],
         "order_total": orders["meta"]["total"],
         "wallet": wallet["data"],
         "parcels": (await page.call("GET", "/shipping/shipments", newest))["data"] if newest else [],
-        "earlier": [one for one in tickets["data"] if one["id"] != ticket["id"]],
+        "earlier": earlier,
+        "with_scheduled": waiting,
     }
 
 
@@ -476,14 +486,14 @@ async def _read_ratings(page: PageRequest, ticket: Json) -> Json:
 
 
 def _build_name_marker(team: Team) -> Any:
-    """Marks the agents whom a note mentions."""
+    """Marks the agents whom a note mentions, and its links."""
     people = (agent["name"] for agent in team.agents if agent["active"] and agent["type"] == "human")
     pattern = mentions.build_pattern(str(escape(name)) for name in people)
 
-    def mark(text: str) -> Markup:
+    def mark_between(text: str) -> Markup:
         escaped = str(escape(text))
         if pattern is None:
             return Markup(escaped)  # noqa: S704 - escaped above
         return Markup(pattern.sub(r"<mark>\g<0></mark>", escaped))  # noqa: S704 - escaped above
 
-    return mark
+    return partial(mark_links, mark=mark_between)

@@ -179,7 +179,7 @@ async def link_outbound(tx: Tx, company: Company, message: OutboundMessage) -> T
         return None
     agent = await agents.get_active_agent(tx, company, message.agent_id)
     if message.seen_sequence is not None:
-        await _check_seen(tx, company, locked, agent, message)
+        await _check_seen(tx, company, locked, agent, message.seen_sequence, message.body)
     change, at = TicketChange(locked), message.at or (await read_clock(tx, company.id)).now
     is_taken = _claim(change, agent, at)
     change.record_outbound(at, agent, message.message_id, message.body, is_handover=message.is_handover)
@@ -209,12 +209,12 @@ async def _find_or_start(
     return change.locked
 
 
-async def _check_seen(tx: Tx, company: Company, locked: LockedTicket, agent: Agent, message: OutboundMessage) -> None:
+async def _check_seen(
+    tx: Tx, company: Company, locked: LockedTicket, agent: Agent, seen: int, body: str | None
+) -> None:
     """Under the ticket's lock: of two agents who answer at once, the second is refused, and so is a text that the same
     agent sends from two devices."""
-    answering = await queries.find_answering_agent(
-        tx, company.id, locked.id, agent.id, message.seen_sequence, message.body
-    )
+    answering = await queries.find_answering_agent(tx, company.id, locked.id, agent.id, seen, body)
     if answering is None:
         return
     if answering.id == agent.id:

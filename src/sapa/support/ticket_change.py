@@ -161,7 +161,7 @@ class TicketChange:
         self.set(status="resolved", resolved_at=at, resolved_reason="merged", snoozed_until=None)
 
     def record_merge(self, at: datetime, other_id: str) -> None:
-        """Another ticket is merged into this one."""
+        """This ticket was merged with another one."""
         self._add_entry("merged", at, reason=other_id)
 
     def inherit(self, other: "TicketChange") -> None:
@@ -174,7 +174,10 @@ class TicketChange:
         self._set_last_message(since, other.locked.last_message)
 
     def reopen(self, at: datetime, owner: Agent | None) -> None:
-        """Starts a new cycle, whose clock starts with the customer's next message."""
+        """Starts a new cycle, whose clock starts with the customer's next message. What was said before a merge is in
+        the other ticket, which stays named."""
+        if self.locked.merged_into_id is not None:
+            self.record_merge(at, self.locked.merged_into_id)
         self.set(
             status="assigned" if owner else "open",
             agent_id=owner.id if owner else None,

@@ -63,12 +63,13 @@ const composer = (() => {
     field.setAttribute("aria-activedescendant", options[place].id);
     options[place].scrollIntoView({ block: "nearest" });
   };
+  const listBeginnings = ({ dataset }) => (dataset.mention ? dataset.mention.toLowerCase().split(/\s+/) : [dataset.shortcut]);
   const offer = (field) => {
     const list = field.form.querySelector(".canned"), typed = findTyped(field);
     if (!typed) return closeOptions(field);
     const words = typed[1].toLowerCase();
     for (const option of list.children)
-      option.hidden = !(option.dataset.shortcut ?? option.dataset.mention.toLowerCase()).startsWith(words) && !(option.dataset.shortcut && option.textContent.toLowerCase().includes(words));
+      option.hidden = !listBeginnings(option).some((text) => text.startsWith(words)) && !(option.dataset.shortcut && option.textContent.toLowerCase().includes(words));
     const options = listOptions(list);
     list.hidden = !options.length;
     if (options.length) mark(field, options, 0);

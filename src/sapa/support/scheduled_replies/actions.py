@@ -1,5 +1,6 @@
 """Schedules replies, and sends them when their time has come."""
 
+from collections.abc import Sequence
 from functools import partial
 
 from sapa.access.actions import read_clock
@@ -52,6 +53,11 @@ async def schedule(tx: Tx, company: Company, ticket_id: str, body: ScheduledRepl
 async def list_of_ticket(db: Connection, company: Company, ticket_id: str) -> list[ScheduledReply]:
     """The next one first."""
     return await queries.list_of_ticket(db, company.id, ticket_id)
+
+
+async def list_waiting_tickets(db: Connection, company: Company, ticket_ids: Sequence[str]) -> list[str]:
+    """Those of the tickets that have a reply that waits to be sent."""
+    return await queries.list_waiting_tickets(db, company.id, ticket_ids)
 
 
 async def delete(tx: Tx, company: Company, id: str) -> ScheduledReply:

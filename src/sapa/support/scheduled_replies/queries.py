@@ -1,5 +1,6 @@
 """Queries for scheduled replies."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from sapa.db.due import WORKER, build_clock, build_due, build_in_turn_of_shards, build_next_due
@@ -19,6 +20,13 @@ LIST_OF_TICKET = sql(
      WHERE company_id = $1 AND ticket_id = $2
      ORDER BY send_at, id""",
     row=ScheduledReply,
+)
+
+LIST_WAITING_TICKETS = sql(
+    """
+    SELECT DISTINCT ticket_id
+      FROM scheduled_replies
+     WHERE company_id = $1 AND ticket_id = ANY($2) AND status <> 'failed'"""
 )
 
 INSERT = sql(
@@ -65,6 +73,10 @@ SET_FAILED = sql(
 async def list_of_ticket(db: Connection, company_id: int, ticket_id: str) -> list[ScheduledReply]:
     """The next one first."""
     return await LIST_OF_TICKET.all(db, company_id, ticket_id)
+
+
+async def list_waiting_tickets(db: Connection, company_id: int, ticket_ids: Sequence[str]) -> list[str]:
+    return [row[0] for row in await db.fetch(LIST_WAITING_TICKETS.text, company_id, ticket_ids)]
 
 
 async def count_of_ticket(tx: Tx, company_id: int, ticket_id: str) -> int:
