@@ -234,7 +234,10 @@ async def test_a_file_is_a_link_away(desk: Desk, seat: Seat) -> None:
 
     address = await eventually(fetch)
     assert (await seat.browser.get(address)).status_code == 200
-    other = await desk.receive(sender="+628123456702")
+    other = await desk.receive("Lihat https://toko.example/kopi.", sender="+628123456702")
+    assert 'href="https://toko.example/kopi" rel="noreferrer noopener" target="_blank"' in await seat.open(
+        f"/{other['id']}"
+    )
     strange = await seat.browser.get(f"/test/inbox/{other['id']}/files/{message['messageId2']}")
     assert strange.status_code == 404
 
