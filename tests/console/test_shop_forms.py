@@ -183,6 +183,19 @@ async def test_an_order_is_made_of_products_and_articles_and_kept_as_a_draft(
     assert "choose a product, or enter a price" in unknown.text
 
 
+async def test_an_order_of_a_new_customer_says_whose_the_phone_number_is(
+    api: httpx.AsyncClient, agent: httpx.AsyncClient
+) -> None:
+    await make_customer(api, firstName="Ayunda", lastName="Lestari", phoneNumber="+6281234567811")
+    line = {"title": ["Kopi"], "price": ["5.000"], "quantity": ["1"]}
+    for name, phone, said in (
+        ("Budi", "0812 3456 7811", "created for Ayunda Lestari, who has this phone number or email"),
+        ("Citra", "0812 3456 7812", "created</p>"),
+    ):
+        made = await send(agent, "/orders/new", **line, firstName=name, phoneNumber=phone)
+        assert said in (await agent.get(f"/live/orders/{name_made(made)}")).text
+
+
 async def test_units_that_cannot_be_are_refused_at_their_line(api: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:
     order = await make_order(
         api, lineItems=[{"title": name, "price": 5_000, "quantity": 2} for name in ("Kopi", "Teh")]
