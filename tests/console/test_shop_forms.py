@@ -147,6 +147,17 @@ async def test_options_without_their_variants_are_not_saved_and_all_combinations
     assert len((await api.get(f"/products/{product['id']}")).json()["data"]["variants"]) == 99
 
 
+async def test_options_that_were_stored_stay_as_they_are(api: httpx.AsyncClient, owner: httpx.AsyncClient) -> None:
+    sets = {"Berat": ["1,5 kg", "3 kg"], "Giling": list("abcdefghijk"), "Sangrai": list("abcdefghijk")}
+    options = [{"name": name, "values": values} for name, values in sets.items()]
+    sizes = [{"title": title, "price": 85_000} for title in sets["Berat"]]
+    product = await make_product(api, name="Kopi", options=options, variants=sizes)
+    path = f"/products/{product['id']}/edit"
+    assert (await owner.post(f"/live{path}", data=await open_form(owner, path) | {"name": "Teh"})).status_code == 303
+    after = (await api.get(f"/products/{product['id']}")).json()["data"]
+    assert (after["name"], after["options"], len(after["variants"])) == ("Teh", product["options"], 2)
+
+
 def variants(**columns: list[str]) -> Json:
     rows = len(columns["title"])
     names = ("id", "title", "price", "compareAtPrice", "sku", "stock", "stockBefore")
