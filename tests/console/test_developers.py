@@ -128,6 +128,8 @@ async def test_what_happened_in_a_time_is_delivered_once_more(
     missing = await submit(owner, f"{path}/replay", since="")
     assert missing.status_code == 400
     assert 'id="since-problem"' in missing.text
+    turned = await submit(owner, f"{path}/replay", since="2026-01-02T00:00", until="2026-01-01T00:00")
+    assert (turned.status_code, 'id="until-problem"' in turned.text) == (400, True)
     nothing = await submit(owner, f"{path}/replay", since="2026-01-01T00:00", event="order.created")
     assert "This webhook has no events in that period" in nothing.text
     again = await submit(owner, f"{path}/replay", since="2026-01-01T00:00", event="customer.created")

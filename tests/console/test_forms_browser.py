@@ -66,7 +66,7 @@ async def test_a_form_of_many_lines_survives_an_expired_session_and_its_order_is
     email = await page.text_content(".account .menu p") or ""
     article = page.locator("[name=title]").first
     await article.fill("toraja")
-    await expect(page.locator(".options [role=option]").first).to_contain_text("× 7")
+    await expect(page.locator(".options [role=option]").first).to_contain_text("Rp 85,000 · 7 left")
     await article.press("Enter")
     await page.click("button:text-is('Add lines')")
     await expect(page.locator("[name=title]")).to_have_count(10)

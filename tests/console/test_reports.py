@@ -81,6 +81,10 @@ async def test_every_figure_leads_to_its_orders(api: httpx.AsyncClient, owner: h
     foreign = await make_order(api, currency="USD", lineItems=[{"title": "Kopi", "price": 9.5, "quantity": 1}])
     await api.put(f"/orders/{foreign['id']}", json={"financialStatus": "paid"})
     page = (await owner.get("/live/reports?days=7")).text
+    cells = re.findall(r"<td>(.*?)</td>", page[page.index(">gross sales<") :].partition("</tr></tbody>")[0])
+    assert ["<a " in cell for cell in cells[:10]] == [True, True, *[False] * 3, True, *[False] * 3, True], (
+        "what has no list"
+    )
     leads = {unescape(path) for path in re.findall(r'href="/console(/live/orders\?[^"]+)"', page)}
     assert len(leads) == 3, "the whole window in both currencies, and today"
     for path in leads:
@@ -377,9 +381,11 @@ async def test_each_row_of_a_breakdown_leads_to_its_rows(
         "breakdown?by=channels": (r'href="/console([^"]+)">WhatsApp', ticket["id"]),
         "breakdown?by=carriers": (r'href="/console(/test/shipments\?[^"]+provider=custom[^"]*)"', parcel["id"]),
         "agents": (r'href="/console([^"]+)">Sari', ticket["id"]),
+        "": (r'class="kpi" href="/console(/test/shipments\?[^"]+)"', parcel["id"]),
+        "?days=7": (r'href="/console(/test/shipments\?[^"]+status=[^"]+)"', parcel["id"]),
     }
     for report, (link, id) in rows.items():
-        page = (await owner.get(f"/test/reports/{report}")).text
+        page = (await owner.get(f"/test/reports/{report}".replace("/?", "?").rstrip("/"))).text
         found = re.search(link, page)
         assert found is not None, page
         listed = (await owner.get(unescape(found[1]))).text

@@ -41,7 +41,7 @@ async def test_an_order_is_made_with_the_keyboard_and_found_and_changed_in_its_l
         article = page.locator("[name=title]").first
         await article.fill("toraja")
         option = page.locator(".options [role=option]").first
-        await expect(option).to_contain_text("× 7")
+        await expect(option).to_contain_text("Rp 85,000 · 7 left")
         await article.press("Enter")
         await expect(article).to_have_value("Kopi Toraja · 250 g")
         await page.click("button.main:text-is('Create order')")

@@ -148,6 +148,17 @@ async def test_options_without_their_variants_are_not_saved_and_all_combinations
     assert len((await api.get(f"/products/{product['id']}")).json()["data"]["variants"]) == 99
 
 
+async def test_options_that_were_stored_stay_as_they_are(api: httpx.AsyncClient, owner: httpx.AsyncClient) -> None:
+    sets = {"Berat": ["1,5 kg", "3 kg"], "Giling": list("abcdefghijk"), "Sangrai": list("abcdefghijk")}
+    options = [{"name": name, "values": values} for name, values in sets.items()]
+    sizes = [{"title": title, "price": 85_000} for title in sets["Berat"]]
+    product = await make_product(api, name="Kopi", options=options, variants=sizes)
+    path = f"/products/{product['id']}/edit"
+    assert (await owner.post(f"/live{path}", data=await open_form(owner, path) | {"name": "Teh"})).status_code == 303
+    after = (await api.get(f"/products/{product['id']}")).json()["data"]
+    assert (after["name"], after["options"], len(after["variants"])) == ("Teh", product["options"], 2)
+
+
 def variants(**columns: list[str]) -> Json:
     rows = len(columns["title"])
     names = ("id", "title", "price", "compareAtPrice", "sku", "stock", "stockBefore")
@@ -182,6 +193,19 @@ async def test_an_order_is_made_of_products_and_articles_and_kept_as_a_draft(
     unknown = await send(agent, "/orders/new", title=["Kopi Mars"], price=[""], quantity=["1"])
     assert unknown.status_code == 400
     assert "choose a product, or enter a price" in unknown.text
+
+
+async def test_an_order_of_a_new_customer_says_whose_the_phone_number_is(
+    api: httpx.AsyncClient, agent: httpx.AsyncClient
+) -> None:
+    await make_customer(api, firstName="Ayunda", lastName="Lestari", phoneNumber="+6281234567811")
+    line = {"title": ["Kopi"], "price": ["5.000"], "quantity": ["1"]}
+    for name, phone, said in (
+        ("Budi", "0812 3456 7811", "created for Ayunda Lestari, who has this phone number or email"),
+        ("Citra", "0812 3456 7812", "created</p>"),
+    ):
+        made = await send(agent, "/orders/new", **line, firstName=name, phoneNumber=phone)
+        assert said in (await agent.get(f"/live/orders/{name_made(made)}")).text
 
 
 async def test_units_that_cannot_be_are_refused_at_their_line(api: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:

@@ -62,7 +62,7 @@ async def show_new_key(page: PageRequest) -> Response:
 
 @console.post("/{environment}/keys", roles=DEVELOPERS, shown_by=show_new_key)
 async def create_key(page: PageRequest) -> Response:
-    """Only this response has the raw key; a reload says that it was shown."""
+    """Only this response has the raw key; a reload opens the list."""
     if "preset" in page.form:
         return await show_new_key(page)
     body = KeyIn(
@@ -80,6 +80,7 @@ async def create_key(page: PageRequest) -> Response:
         await page.claim_once(tx)
         new = await access.create_key(tx, page.company_id, body)
         await page.record(tx, "key.created", new.info.name)
+    page.form_page = page.path("/keys")
     return page.show("key_made.html", new=new, old=None, ends=None)
 
 

@@ -55,12 +55,24 @@ async def create_order(page: PageRequest) -> Response:
     try:
         if page.form_value("isPaid"):
             await page.call("PUT", f"/orders/{order['id']}", body={"financialStatus": "paid"})
-        page.say("Order #{number} created", number=order["orderNumber"])
+        _say_created(page, order)
     except (ApiError, DatabaseAway, asyncpg.PostgresError):  # it is made: the form must not offer to make another
         page.say(
             "Order #{number} created, but not marked as paid. Record the payment here.", number=order["orderNumber"]
         )
     return go_to(page.path(f"/orders/{order['id']}"))
+
+
+def _say_created(page: PageRequest, order: Json) -> None:
+    """A phone number or email that was entered for a new customer can be a stored one's."""
+    customer, number = order["customer"], order["orderNumber"]
+    is_chosen = page.form_value("customer") or page.form_value("customerId")
+    typed = [page.form_value(name) for name in ("firstName", "lastName")]
+    if customer and not is_chosen and [customer["firstName"] or "", customer["lastName"] or ""] != typed:
+        said = "Order #{number} created for {customer}, who has this phone number or email"
+        page.say(said, number=number, customer=show_person(customer))
+    else:
+        page.say("Order #{number} created", number=number)
 
 
 @console.post("/{environment}/draft-orders/new", roles=EVERYBODY, shown_by=show_new_draft, says="Draft created")

@@ -37,10 +37,10 @@ async def show_new_product(page: PageRequest) -> Response:
 async def create_product(page: PageRequest) -> Response:
     await _upload_pictures(page)
     if page.form_value("step"):
-        _create_variants(page)
+        _create_variants(page, [])
         return await show_new_product(page)
     _require_variants(page, [])
-    body = _gather_body(page) | {"productId": page.form_value("productId") or None}
+    body = _gather_body(page, []) | {"productId": page.form_value("productId") or None}
     made = await page.call("POST", "/products", body=body)
     return go_to(page.path(f"/products/{made['data']['id']}"))
 
@@ -61,10 +61,10 @@ async def change_product(page: PageRequest) -> Response:
     product = await _get_product(page)
     await _upload_pictures(page)
     if page.form_value("step"):
-        _create_variants(page)
+        _create_variants(page, product["options"])
         return _show_form(page, product)
-    _require_variants(page, [option["values"] for option in product["options"]])
-    body = _gather_body(page)
+    _require_variants(page, product["options"])
+    body = _gather_body(page, product["options"])
     await put_shown(page, f"/products/{product['id']}", body, _list_shown(page, product))
     return go_to(page.path(f"/products/{product['id']}"))
 
@@ -156,10 +156,10 @@ def _read_typed(page: PageRequest) -> tuple[Json, list[tuple[str, str]], list[Js
     return values, options, _list_variants(page)
 
 
-def _create_variants(page: PageRequest) -> None:
+def _create_variants(page: PageRequest, stored: list[Json]) -> None:
     """The form gets every combination: those that there are keep what was typed, new ones start with the first one's
     price."""
-    if not (lists := _list_values(page)):
+    if not (lists := _list_values(page, stored)):
         return
     variants = _list_variants(page)
     typed = {one["title"]: one for one in variants}
@@ -172,21 +172,22 @@ def _create_variants(page: PageRequest) -> None:
     page.form = FormData([*others, *((f"variant.{name}", row[name]) for row in rows for name in VARIANT)])
 
 
-def _require_variants(page: PageRequest, stored: list[list[str]]) -> None:
+def _require_variants(page: PageRequest, stored: list[Json]) -> None:
     """Every value of options that were changed is in a variant. Some combinations may be missing: they were removed."""
-    lists = _list_values(page)
-    if lists == stored:
+    typed = [option["values"] for option in _read_options(page, stored)]
+    if typed == [option["values"] for option in stored if option["values"]]:
         return
+    lists = _list_values(page, stored)
     titles = {one["title"] for one in _list_variants(page)}
     combinations = (enumerate(values) for values in combine(*lists) if SEPARATOR.join(values) in titles)
     if len({value for values in combinations for value in values}) < sum(map(len, lists)):
-        _create_variants(page)
+        _create_variants(page, stored)
         raise Invalid.field("variants", "has rows for new combinations; check them and save again")
 
 
-def _list_values(page: PageRequest) -> list[list[str]]:
+def _list_values(page: PageRequest, stored: list[Json]) -> list[list[str]]:
     """The values of each option."""
-    lists = [values for name, typed in _list_options(page) if name and (values := split_words(typed))]
+    lists = [option["values"] for option in _read_options(page, stored) if option["values"]]
     if (wanted := prod(map(len, lists))) > MOST_VARIANTS:
         raise Invalid.field("options", f"make {wanted} variants; at most {MOST_VARIANTS} are possible")
     return lists
@@ -197,6 +198,13 @@ def _list_options(page: PageRequest) -> list[tuple[str, str]]:
     return [(name.strip(), typed.strip()) for name, typed in zip(names, values, strict=False)]
 
 
+def _read_options(page: PageRequest, stored: list[Json]) -> list[Json]:
+    """Of one that is as it was stored, the values too: they may have commas."""
+    kept = {(option["name"], ", ".join(option["values"])): option["values"] for option in stored}
+    typed = [(name, text) for name, text in _list_options(page) if name and text]
+    return [{"name": name, "values": kept.get((name, text)) or split_words(text)} for name, text in typed]
+
+
 def _list_variants(page: PageRequest) -> list[Json]:
     columns = [page.form_values(f"variant.{name}") for name in VARIANT]
     rows = [
@@ -205,9 +213,8 @@ def _list_variants(page: PageRequest) -> list[Json]:
     return [one for one in rows if one["title"] or one["price"]]
 
 
-def _gather_body(page: PageRequest) -> Json:
+def _gather_body(page: PageRequest, stored: list[Json]) -> Json:
     pictures = page.form_value("pictures").split()
-    options = [{"name": name, "values": split_words(typed)} for name, typed in _list_options(page) if name and typed]
     variants = [_build_variant(page, number, one) for number, one in enumerate(_list_variants(page))]
     if not variants:
         raise Invalid.field("variants[0].price", "is required")
@@ -219,7 +226,7 @@ def _gather_body(page: PageRequest) -> Json:
         "medias": pictures[1:],
         "tags": split_labels(page, "tags"),
         "types": split_labels(page, "types"),
-        "options": options,
+        "options": _read_options(page, stored),
         "variants": variants,
     }
 

@@ -62,6 +62,7 @@ async def show_overview(page: PageRequest) -> Response:
         drawn=_draw(page, overview),
         orders=partial(_link_orders, page, window),
         transactions=partial(_link_transactions, page, window),
+        parcels=partial(_link_parcels, page, window),
         **get_frame(page, window),
     )
 
@@ -198,6 +199,12 @@ def _link_orders(page: PageRequest, window: ReportWindow, currency: str, step: i
 def link_orders(page: PageRequest, currency: str, start: datetime, end: datetime) -> str:
     """The list of the orders that were placed in this time."""
     return page.path(f"/orders?{urlencode(build_period(start, end) | {'currency': currency})}")
+
+
+def _link_parcels(page: PageRequest, window: ReportWindow, status: str = "") -> str:
+    """The parcels of the window, or those of a state."""
+    chosen = {"status": status} if status else {}
+    return page.path(f"/shipments?{urlencode(build_period(window.start, window.end) | chosen)}")
 
 
 def build_period(start: datetime, end: datetime) -> dict[str, str]:

@@ -4,11 +4,11 @@ from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
-from sapa.console.formats import Formats
 from sapa.console.page_request import PageRequest
 from sapa.console.rendering import HEADERS, show_person
 from sapa.console.roles import EVERYBODY
 from sapa.console.routes import console
+from sapa.console.translations import translate
 from sapa.http.errors import Invalid, NotFound
 
 SHORTEST = 2
@@ -40,15 +40,17 @@ async def list_customers(page: PageRequest, words: str) -> list[Json]:
 async def list_articles(page: PageRequest, words: str) -> list[Json]:
     """Variants on sale, with their price and what is left of them."""
     found = await _search(page, "/products", {"search": words, "status": "active"})
-    articles = [build_article(page.formats, product, variant) for product in found for variant in product["variants"]]
+    articles = [_build_article(page, product, variant) for product in found for variant in product["variants"]]
     named = [one for one in articles if words.casefold() in f"{one['label']} {one['sku']}".casefold()]
     return (named or articles)[:MOST]
 
 
-def build_article(formats: Formats, product: Json, variant: Json) -> Json:
+def _build_article(page: PageRequest, product: Json, variant: Json) -> Json:
     label = product["name"] if variant["title"] in product["name"] else f"{product['name']} · {variant['title']}"
     stock = variant["inventoryQuantity"]
-    parts = [variant["inventorySku"], formats.number(variant["price"]), None if stock is None else f"× {stock}"]
+    left = None if stock is None else translate(page.language, "{n} left", n=page.formats.number(stock))
+    currency = page.company.currency if page.company else ""
+    parts = [variant["inventorySku"], page.formats.money(variant["price"], currency).striptags(), left]
     return {
         "value": variant["id"],
         "label": label,

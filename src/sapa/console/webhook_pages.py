@@ -104,6 +104,7 @@ async def create_webhook(page: PageRequest) -> Response:
         await page.claim_once(tx)
         new = await webhooks.create(tx, page.context.vault, page.context.settings.webhooks, page.company_id, body)
         await page.record(tx, "webhook.created", new.endpoint.url)
+    page.form_page = page.path(f"/webhooks/{new.endpoint.id}")
     return page.show("webhook_made.html", new=new)
 
 
@@ -206,6 +207,8 @@ async def replay_events(page: PageRequest) -> Response:
     since, until = _read_instant(page, "since"), _read_instant(page, "until")
     if since is None:
         raise Invalid.field("since", "is required: the start of the period")
+    if until is not None and until < since:
+        raise Invalid.field("until", "must not be before the start of the period")
     async with page.context.database.connection() as db:
         endpoint = await webhooks.get(db, page.context.vault, page.company_id, id)
     database = page.context.database
