@@ -24,7 +24,7 @@ PRODUCT_ACTIONS = {
     "draft": "{n} products made drafts",
     "archived": "{n} products archived",
 }
-"""With what is said of those that changed."""
+"""With the notice about those that changed."""
 
 Change = Callable[[str], Awaitable[Any]]
 
@@ -33,8 +33,8 @@ Change = Callable[[str], Awaitable[Any]]
 async def change_orders(page: PageRequest) -> Response:
     if (action := ORDER_ACTIONS.get(page.form_value("change"))) is None:
         raise Invalid.field("change", "choose what to do")
-    body, said = action
-    return await _change_all(page, "/orders", lambda row: page.call("PUT", f"/orders/{row}", body=body), said)
+    body, message = action
+    return await _change_all(page, "/orders", lambda row: page.call("PUT", f"/orders/{row}", body=body), message)
 
 
 @console.post("/{environment}/products/bulk", roles=EVERYBODY)
@@ -63,11 +63,11 @@ async def change_customers(page: PageRequest) -> Response:
         others = [tag for tag in tags if tag not in words]
         await page.call("PUT", f"/customers/{id}", body={"tags": others if is_removal else [*others, *words]})
 
-    said = "{n} customers lost the labels" if is_removal else "{n} customers got the labels"
-    return await _change_all(page, "/customers", change, said)
+    message = "{n} customers lost the labels" if is_removal else "{n} customers got the labels"
+    return await _change_all(page, "/customers", change, message)
 
 
-async def _change_all(page: PageRequest, list_path: str, change: Change, said: str) -> Response:
+async def _change_all(page: PageRequest, list_path: str, change: Change, message: str) -> Response:
     """Each on its own: those that cannot change are counted, and the others change."""
     ids = page.form_values("id")[:MOST_ROWS]
     if not ids:
@@ -78,7 +78,7 @@ async def _change_all(page: PageRequest, list_path: str, change: Change, said: s
             await change(id)
         except ApiError:
             refused += 1
-    done = translate(page.language, said, n=len(ids) - refused)
+    done = translate(page.language, message, n=len(ids) - refused)
     if refused:
         page.say("{done}, {m} not possible", done=done, m=refused)
     else:

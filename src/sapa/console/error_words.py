@@ -87,18 +87,18 @@ def build_error_page(language: str, error: ApiError | None, currency: str | None
     """The currency is that of the amounts in the messages, if the page has one."""
     if error is None:
         return None
-    said, say = _say(language, error, currency), build_translator(language)
+    general, say = _say(language, error, currency), build_translator(language)
     details = [
         FieldProblem(
             one.field,
-            said if one.message == error.message else show_problem(language, one.field, one.message, currency),
+            general if one.message == error.message else show_problem(language, one.field, one.message, currency),
             name_field(language, one.field),
         )
         for one in error.details or []
     ]
-    if details and (isinstance(error, Invalid) or any(one.message is said for one in details)):
-        said = escape(say("Check the marked fields.") if len(details) > 1 else say("Check the marked field."))
-    return ErrorPage(error.status, said, details)
+    if details and (isinstance(error, Invalid) or any(one.message is general for one in details)):
+        general = escape(say("Check the marked fields.") if len(details) > 1 else say("Check the marked field."))
+    return ErrorPage(error.status, general, details)
 
 
 def _say(language: str, error: ApiError, currency: str | None) -> Markup:

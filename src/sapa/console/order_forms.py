@@ -69,8 +69,8 @@ def _say_created(page: PageRequest, order: Json) -> None:
     is_chosen = page.form_value("customer") or page.form_value("customerId")
     typed = [page.form_value(name) for name in ("firstName", "lastName")]
     if customer and not is_chosen and [customer["firstName"] or "", customer["lastName"] or ""] != typed:
-        said = "Order #{number} created for {customer}, who has this phone number or email"
-        page.say(said, number=number, customer=show_person(customer))
+        message = "Order #{number} created for {customer}, who has this phone number or email"
+        page.say(message, number=number, customer=show_person(customer))
     else:
         page.say("Order #{number} created", number=number)
 

@@ -200,9 +200,9 @@ def _list_options(page: PageRequest) -> list[tuple[str, str]]:
 
 def _read_options(page: PageRequest, stored: list[Json]) -> list[Json]:
     """Of one that is as it was stored, the values too: they may have commas."""
-    kept = {(option["name"], ", ".join(option["values"])): option["values"] for option in stored}
+    unchanged = {(option["name"], ", ".join(option["values"])): option["values"] for option in stored}
     typed = [(name, text) for name, text in _list_options(page) if name and text]
-    return [{"name": name, "values": kept.get((name, text)) or split_words(text)} for name, text in typed]
+    return [{"name": name, "values": unchanged.get((name, text)) or split_words(text)} for name, text in typed]
 
 
 def _list_variants(page: PageRequest) -> list[Json]:
