@@ -64,6 +64,11 @@ async def test_a_customer_is_added_changed_and_deleted(api: httpx.AsyncClient, o
     assert lost.status_code == 400, "an address without its street is not dropped"
     assert "enter the street and number, or empty the address" in lost.text
     assert 'value="Garut"' in lost.text
+    empty = {f"address__{name}": ["Jl. Braga", ""] for name in ("address1", "city")} | {
+        f"address__{name}": ["", ""] for name in ("id", "address2", "province", "zip", "country")
+    }
+    again = await send(owner, f"/customers/{id}/edit", **empty)
+    assert (again.status_code, again.text.count('name="address.address1"')) == (400, 2), "one empty row is enough"
     changed = await send(owner, f"/customers/{id}/edit", firstName="Ayunda", email="ayu@toko.example", tags="")
     assert changed.status_code == 303
     after = (await api.get(f"/customers/{id}")).json()["data"]

@@ -79,6 +79,8 @@ async def test_a_password_that_will_not_do_leaves_the_link_usable(
         response = await choose(client, link, **newcomer, **choice)
         assert response.status_code == 400
         assert complaint in response.text
+        wrong = "again" if choice["again"] != choice["password"] else "password"
+        assert f'name="{wrong}" value="" aria-invalid="true"' in response.text
         assert f'value="{newcomer["email"]}"' in response.text
         assert (await choose(client, link, **newcomer)).status_code == 303
 

@@ -72,7 +72,7 @@ def _show_form(page: PageRequest, customer: Json | None) -> Response:
         values = {name: stored.get(name) or "" for name in (*TEXTS, "externalId")}
         values["tags"] = ", ".join(stored.get("tags", []))
         addresses = stored.get("addresses", [])[:MOST_ADDRESSES]
-    if len(addresses) < MOST_ADDRESSES:
+    if len(addresses) < MOST_ADDRESSES and (not addresses or any(addresses[-1].values())):
         addresses = [*addresses, dict.fromkeys((*ADDRESS, "mainAddress"), "")]
     return page.show(
         "customer_form.html",
