@@ -16,6 +16,7 @@ REL = 'rel="noreferrer noopener" target="_blank"'
             "Lihat https://toko.example/a?b=1&c=2.",
             f'Lihat <a href="https://toko.example/a?b=1&amp;c=2" {REL}>https://toko.example/a?b=1&amp;c=2</a>.',
         ),
+        ("https://x.id/Sapa_(kota)", f'<a href="https://x.id/Sapa_(kota)" {REL}>https://x.id/Sapa_(kota)</a>'),
         ("(HTTP://x.id/)", f'(<a href="HTTP://x.id/" {REL}>HTTP://x.id/</a>)'),
         ('https://x.id/"onclick="', f'<a href="https://x.id/" {REL}>https://x.id/</a>&#34;onclick=&#34;'),
         ("javascript:alert(1) ftp://x.id www.x.id https://", "javascript:alert(1) ftp://x.id www.x.id https://"),

@@ -146,7 +146,7 @@ async def test_the_loyalty_program_is_changed_and_mistakes_are_shown_at_their_fi
     assert wrong.status_code == 400
     assert 'id="expiryMonths-problem"' in wrong.text
     assert 'value="1201"' in wrong.text
-    tiers = {"token": token, "amount": ["10000", "", "299000.50"], "points": ["1", "", "40"]}
+    tiers = {"token": token, "amount": ["10000", "", "299000.50"], "points": ["1.000", "", "40"]}
     assert (await owner.post(f"{page}/tiers", data=tiers)).status_code == 303
     twice = await owner.post(f"{page}/tiers", data=tiers | {"amount": ["10000", "10000", ""], "points": ["1", "2", ""]})
     assert twice.status_code == 400
@@ -164,7 +164,7 @@ async def test_the_loyalty_program_is_changed_and_mistakes_are_shown_at_their_fi
         "reservationTtlSeconds": 600,
     }
     assert conversion["tiers"] == [
-        {"currencyAmount": 10000, "points": 1},
+        {"currencyAmount": 10000, "points": 1000},
         {"currencyAmount": 299000.5, "points": 40},
     ]
     assert (await owner.get("/live/audit")).text.count("Settings changed") == 2

@@ -164,6 +164,51 @@ async def test_options_that_were_stored_stay_as_they_are(api: httpx.AsyncClient,
     assert (after["name"], after["options"], len(after["variants"])) == ("Teh", product["options"], 2)
 
 
+async def test_stored_variants_that_are_no_combination_stay_when_options_change(
+    api: httpx.AsyncClient, owner: httpx.AsyncClient
+) -> None:
+    named = [{"title": f"{colour},S", "price": 85_000, "sku": colour, "inventoryQuantity": 7} for colour in "AB"]
+    options = [{"name": "Warna", "values": ["A", "B"]}, {"name": "Ukuran", "values": ["S"]}]
+    product = await make_product(api, options=options, variants=named)
+    path = f"/products/{product['id']}/edit"
+    form = await open_form(owner, path)
+    form["optionValues"] = ["A, B, C", "S", ""]
+    refused = await owner.post(f"/live{path}", data=form)
+    rows = read_fields(refused.text[refused.text.index(f'action="/console/live{path}"') :].partition("</form>")[0])
+    assert rows["variant.title"] == ["A / S", "B / S", "C / S", "A,S", "B,S"]
+    assert (await owner.post(f"/live{path}", data=rows)).status_code == 303
+    after = (await api.get(f"/products/{product['id']}")).json()["data"]["variants"]
+    stored = {one["id"]: one["inventoryQuantity"] for one in after}
+    assert [stored[one["id"]] for one in product["variants"]] == [7, 7]
+
+
+async def test_variants_and_addresses_that_others_add_or_delete_meanwhile_are_told_and_kept(
+    api: httpx.AsyncClient, owner: httpx.AsyncClient
+) -> None:
+    product = await make_product(api, variants=[{"title": title, "price": 85_000} for title in ("S", "M")])
+    path, resource = f"/products/{product['id']}/edit", f"/products/{product['id']}"
+    form = await open_form(owner, path)
+    kept = {"id": product["variants"][1]["id"], "title": "M", "price": 85_000}
+    await api.put(resource, json={"variants": [kept, {"title": "L", "price": 90_000}]})
+    refused = await owner.post(f"/live{path}", data=form | {"name": "Kaus"})
+    assert refused.status_code == 409
+    assert "Somebody deleted this. Saving adds it again." in refused.text
+    assert "Somebody changed this to “L · 90,000”" in unescape(refused.text)
+    rows = read_fields(refused.text[refused.text.index(f'action="/console/live{path}"') :].partition("</form>")[0])
+    assert (await owner.post(f"/live{path}", data=rows)).status_code == 303
+    after = (await api.get(resource)).json()["data"]
+    assert (after["name"], [one["title"] for one in after["variants"]]) == ("Kaus", ["S", "M", "L"])
+    customer = await make_customer(api, addresses=[{"address1": "Jl. Braga 1"}])
+    path, resource = f"/customers/{customer['id']}/edit", f"/customers/{customer['id']}"
+    form = await open_form(owner, path)
+    await api.put(resource, json={"addresses": [{"address1": "Jl. Merdeka 2"}]})
+    refused = await owner.post(f"/live{path}", data=form | {"firstName": "Ayu"})
+    assert refused.status_code == 409
+    rows = read_fields(refused.text[refused.text.index(f'action="/console/live{path}"') :].partition("</form>")[0])
+    assert (await owner.post(f"/live{path}", data=rows)).status_code == 303
+    assert [one["address1"] for one in (await api.get(resource)).json()["data"]["addresses"]] == ["Jl. Braga 1"]
+
+
 def variants(**columns: list[str]) -> Json:
     rows = len(columns["title"])
     names = ("id", "title", "price", "compareAtPrice", "sku", "stock", "stockBefore")

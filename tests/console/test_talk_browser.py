@@ -109,6 +109,7 @@ async def test_a_visitor_is_called_alike_everywhere_and_saved_as_a_customer(
         await page.click(".talk [data-view-to=customer]")
         assert min(await page.eval_on_selector_all(".about .buttons > *", HEIGHTS)) >= 44
         await page.click(".about .back")
+        await expect(page.locator(".talk-head .icon-b:visible").first).to_be_visible()
         assert min(await page.eval_on_selector_all(".talk-head .icon-b:visible", HEIGHTS)) >= 44
         await page.set_viewport_size({"width": 1440, "height": 900})
         await page.reload()

@@ -44,6 +44,9 @@ async def change_customer(page: PageRequest) -> Response:
     customer = await _get_customer(page)
     body = _gather_body(page)
     stored = {address["id"]: address for address in customer["addresses"]}
+    for address in body["addresses"]:
+        if address["id"] not in stored:
+            address["id"] = None  # somebody deleted it
     body["addresses"] = [stored.get(address["id"], {}) | address for address in body["addresses"]]
     body["addresses"] += customer["addresses"][MOST_ADDRESSES:]
     await put_shown(page, f"/customers/{customer['id']}", body, _list_shown(customer))

@@ -121,12 +121,18 @@ def parse_number(name: str, text: str) -> int | float | None:
     return int(number) if number.is_integer() else number
 
 
-def parse_count(name: str, text: str) -> int | float | None:
+def parse_count(name: str, text: str) -> int | None:
     """Of things that have no halves: 1.000 and 1,000 are a thousand."""
-    return parse_number(name, re.sub(r"[.,]", "", text) if _GROUPED(text) else text)
+    try:
+        number = parse_number(name, re.sub(r"[.,]", "", text) if _GROUPED(text) else text)
+    except Invalid:
+        raise Invalid.field(name, "must be a whole number") from None
+    if isinstance(number, float):
+        raise Invalid.field(name, "must be a whole number")
+    return number
 
 
-def parse_units(name: str, text: str) -> int | float:
+def parse_units(name: str, text: str) -> int:
     """How many of an item: one if nothing is said."""
     units = parse_count(name, text)
     return 1 if units is None else units

@@ -5,7 +5,10 @@ from collections.abc import Callable
 
 from markupsafe import Markup, escape
 
-_ADDRESS = re.compile(r"(https?://[^\s<>\"']*[^\s<>\"'.,;:!?()\[\]{}])", re.IGNORECASE)
+_BRACKETED = r"\([^\s<>\"'()]*\)"
+_ADDRESS = re.compile(
+    rf"(https?://(?:{_BRACKETED}|[^\s<>\"'()])*(?:{_BRACKETED}|[^\s<>\"'.,;:!?()\[\]{{}}]))", re.IGNORECASE
+)
 
 
 def mark_links(text: str, mark: Callable[[str], Markup] = escape) -> Markup:

@@ -34,7 +34,8 @@ FILTERS = {
     "fulfillmentStatus": words_of(FulfillmentStatus),
     "financialStatus": words_of(FinancialStatus),
 }
-UNPAYABLE = ("cancelled", "refunded")
+UNPAYABLE = ("cancelled", "refunded", "archived")
+"""An archived order may have been cancelled before."""
 DONE = {
     ("financialStatus", "paid"): "Order #{number} marked as paid: {amount}",
     ("financialStatus", "pending"): "Order #{number} marked as unpaid",
@@ -148,6 +149,8 @@ async def change_order(page: PageRequest) -> Response:
     if "financialStatus" in body and order["status"] in UNPAYABLE:
         raise InvalidTransition
     changed = (await page.call("PUT", f"/orders/{id}", body=body))["data"]
+    if not body:
+        page.say("Nothing changed: the order was like that already")
     for move in body.items():
         refunded = changed["totalRefunded"] - order["totalRefunded"]
         amount = _show(page, refunded if move[1] == "refunded" else changed["total"], order["currency"])

@@ -12,12 +12,14 @@ from sapa.console.form_files import list_files, open_stream
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import DEVELOPERS, EVERYBODY
 from sapa.console.routes import console, go_to
+from sapa.console.shown_fields import NAME as SHOWN
 from sapa.console.shown_fields import build_shown, put_shown
 from sapa.console.translations import translate
 from sapa.http.errors import Invalid, PayloadTooLarge, UnsupportedMediaType
 
 STATUSES = ("active", "draft", "archived")
 VARIANT = ("id", "title", "price", "compareAtPrice", "sku", "stock", "stockBefore")
+VARIANT_SHOWN = ("title", "price", "compareAtPrice", "sku")
 MOST_VARIANTS = 100
 """Of a product, as in the API."""
 OPTION_ROWS = 3
@@ -40,7 +42,7 @@ async def create_product(page: PageRequest) -> Response:
         _create_variants(page, [])
         return await show_new_product(page)
     _require_variants(page, [])
-    body = _gather_body(page, []) | {"productId": page.form_value("productId") or None}
+    body = _gather_body(page, [], []) | {"productId": page.form_value("productId") or None}
     made = await page.call("POST", "/products", body=body)
     return go_to(page.path(f"/products/{made['data']['id']}"))
 
@@ -63,9 +65,11 @@ async def change_product(page: PageRequest) -> Response:
     if page.form_value("step"):
         _create_variants(page, product["options"])
         return _show_form(page, product)
+    _add_variants_of_others(page, product)
     _require_variants(page, product["options"])
-    body = _gather_body(page, product["options"])
-    await put_shown(page, f"/products/{product['id']}", body, _list_shown(page, product))
+    body = _gather_body(page, product["options"], [one["id"] for one in product["variants"]])
+    rows = {one["id"]: f"variants[{number}].price" for number, one in enumerate(_list_variants(page))}
+    await put_shown(page, f"/products/{product['id']}", body, _list_shown(page, product), places=rows)
     return go_to(page.path(f"/products/{product['id']}"))
 
 
@@ -129,9 +133,8 @@ def _list_shown(page: PageRequest, product: Json) -> dict[str, str]:
     fields = {name: values[name] for name in ("name", "description", "pictures", "tags", "types")}
     fields["status"] = str(translate(page.language, f"product {values['status']}"))
     fields["options"] = "; ".join(f"{name}: {typed}" for name, typed in options)
-    for number, one in enumerate(variants):
-        parts = filter(None, (one[name] for name in ("title", "price", "compareAtPrice", "sku")))
-        fields[f"variants[{number}].price"] = " · ".join(parts)
+    for one in variants:
+        fields[one["id"]] = " · ".join(filter(None, (one[name] for name in VARIANT_SHOWN)))
     return fields
 
 
@@ -156,9 +159,19 @@ def _read_typed(page: PageRequest) -> tuple[Json, list[tuple[str, str]], list[Js
     return values, options, _list_variants(page)
 
 
+def _add_variants_of_others(page: PageRequest, product: Json) -> None:
+    """The form gets those that somebody added since it was shown."""
+    if not (shown := page.form_value(SHOWN)):
+        return
+    there = page.form_values("variant.id")
+    added = [one for one in product["variants"] if one["id"] not in shown and one["id"] not in there]
+    rows = [(f"variant.{name}", text) for one in added for name, text in _spread_variant(page, one).items()]
+    page.form = FormData([*page.form.multi_items(), *rows])
+
+
 def _create_variants(page: PageRequest, stored: list[Json]) -> None:
     """The form gets every combination: those that there are keep what was typed, new ones start with the first one's
-    price."""
+    price. Stored variants that are no combination stay, but for the only one of a product without options."""
     if not (lists := _list_values(page, stored)):
         return
     variants = _list_variants(page)
@@ -168,6 +181,8 @@ def _create_variants(page: PageRequest, stored: list[Json]) -> None:
     fresh = empty | {name: first[name] for name in ("price", "compareAtPrice")}
     titles = [SEPARATOR.join(values) for values in combine(*lists)]
     rows = [typed.get(title) or fresh | {"title": title} for title in titles]
+    if stored or len(variants) > 1:
+        rows += [one for one in variants if one["id"] and one["title"] not in titles]
     others = [(name, value) for name, value in page.form.multi_items() if not name.startswith("variant.")]
     page.form = FormData([*others, *((f"variant.{name}", row[name]) for row in rows for name in VARIANT)])
 
@@ -213,9 +228,9 @@ def _list_variants(page: PageRequest) -> list[Json]:
     return [one for one in rows if one["title"] or one["price"]]
 
 
-def _gather_body(page: PageRequest, stored: list[Json]) -> Json:
+def _gather_body(page: PageRequest, stored: list[Json], variant_ids: list[str]) -> Json:
     pictures = page.form_value("pictures").split()
-    variants = [_build_variant(page, number, one) for number, one in enumerate(_list_variants(page))]
+    variants = [_build_variant(page, number, one, variant_ids) for number, one in enumerate(_list_variants(page))]
     if not variants:
         raise Invalid.field("variants[0].price", "is required")
     return {
@@ -231,8 +246,9 @@ def _gather_body(page: PageRequest, stored: list[Json]) -> Json:
     }
 
 
-def _build_variant(page: PageRequest, number: int, typed: Json) -> Json:
-    """Stock that was not changed here is left alone: it may have been sold meanwhile."""
+def _build_variant(page: PageRequest, number: int, typed: Json, stored: list[str]) -> Json:
+    """Stock that was not changed here is left alone: it may have been sold meanwhile. A variant that somebody deleted
+    becomes a new one."""
     at = f"variants[{number}]"
     price = parse_money(page, f"{at}.price", text=typed["price"])
     if price is None:
@@ -243,8 +259,8 @@ def _build_variant(page: PageRequest, number: int, typed: Json) -> Json:
         "compareAtPrice": parse_money(page, f"{at}.compareAtPrice", text=typed["compareAtPrice"]),
         "inventorySku": typed["sku"] or None,
     }
-    if typed["id"]:
+    if typed["id"] in stored:
         variant["id"] = typed["id"]
-    if typed["stock"] != typed["stockBefore"] or not typed["id"]:
+    if typed["stock"] != typed["stockBefore"] or "id" not in variant:
         variant["inventoryQuantity"] = parse_count(f"{at}.inventoryQuantity", typed["stock"])
     return variant

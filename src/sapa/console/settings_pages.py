@@ -8,7 +8,7 @@ from starlette.responses import Response
 from sapa.access import actions as access
 from sapa.access.types import ClockTooFar
 from sapa.backups.actions import get_state
-from sapa.console.fields import parse_money
+from sapa.console.fields import parse_count, parse_money
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import DEVELOPERS, OWNERS
 from sapa.console.routes import console, go_to
@@ -126,7 +126,7 @@ async def replace_tiers(page: PageRequest) -> Response:
     tiers = [
         {
             "currencyAmount": _parse_amount(page, f"tiers[{number}].currencyAmount", row["currencyAmount"]),
-            "points": _parse_number(f"tiers[{number}].points", row["points"]),
+            "points": parse_count(f"tiers[{number}].points", row["points"]),
         }
         for number, row in enumerate(rows)
     ]

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from hashlib import sha256
+from types import MappingProxyType
 
 import msgspec
 from starlette.datastructures import FormData
@@ -20,15 +21,26 @@ def build_shown(page: PageRequest, fields: Mapping[str, str], name: str = NAME) 
     return page.form_value(name) or _encode(fields)
 
 
-async def put_shown(page: PageRequest, path: str, body: object, fields: Mapping[str, str], name: str = NAME) -> None:
+async def put_shown(
+    page: PageRequest,
+    path: str,
+    body: object,
+    fields: Mapping[str, str],
+    name: str = NAME,
+    places: Mapping[str, str] = MappingProxyType({}),
+) -> None:
     """Changes a resource, of which `fields` are stored now. A refusal names the fields that are no longer as the form
-    showed them; sent again, the form overwrites them."""
+    showed them, at `places` where the form calls them differently; sent again, the form overwrites them."""
     changed, once = _list_changed(page.form_value(name), fields), _name_once(page)
     try:
         if changed is not None and not await page.api.has_called(page.company_id, "PUT", path, body, once):
             others = [(one, value) for one, value in page.form.multi_items() if one != name]
             page.form = FormData([*others, (name, _encode(fields))])
-            details = [FieldError(one, _say(fields[one])) for one in changed]
+            details = [
+                FieldError(places.get(one, one), _say(fields[one]) if one in fields else "was deleted")
+                for one in changed
+                if one in fields or one in places
+            ]
             raise Conflict("Somebody changed this meanwhile. Look at it and save again.", details=details)
         await page.call("PUT", path, body=body, once=once)
     except IdempotencyKeyReused:
@@ -43,14 +55,15 @@ def _name_once(page: PageRequest) -> str | None:
 
 
 def _list_changed(sent: str, fields: Mapping[str, str]) -> list[str] | None:
-    """None if all is as it was shown, empty if some fields are gone."""
+    """None if all is as it was shown."""
     if not sent or sent == _encode(fields):
         return None
     try:
         shown = msgspec.json.decode(sent, type=dict[str, str])
     except msgspec.DecodeError:
         shown = {}
-    return [name for name, text in fields.items() if shown.get(name) != _digest(text)]
+    stored = {name: _digest(text) for name, text in fields.items()}
+    return [name for name in {**shown, **stored} if shown.get(name) != stored.get(name)]
 
 
 def _encode(fields: Mapping[str, str]) -> str:

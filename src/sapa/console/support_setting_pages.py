@@ -25,7 +25,7 @@ from sapa.support.business_hours.types import DAYS
 
 EMPTY_HOLIDAYS = 3
 _OF_DAY = re.compile(r"weekly\[(\d+)\](\..*)?").fullmatch
-_TIME = re.compile(r"(\d{1,2})(?:[:.](\d{2}))?").fullmatch
+_TIME = re.compile(r"(\d{1,2})(?:[:.](\d{2}))?", re.ASCII).fullmatch
 HOURS_A_DAY = 2
 
 Json = dict[str, Any]

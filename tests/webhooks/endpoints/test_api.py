@@ -228,7 +228,7 @@ async def test_deliveries_are_listed_shown_sent_again_and_replayed(caller: httpx
     replayed = await caller.post(f"/webhook-endpoints/{made['id']}/replay", json={"since": since})
     assert replayed.json()["data"] == {"count": 3}
     await until(station.has(7))
-    assert [arrival.resource for arrival in station.arrivals[4:]] == [customer["id"] for customer in customers]
+    assert {arrival.resource for arrival in station.arrivals[4:]} == {customer["id"] for customer in customers}
     late = {"since": since, "until": since}
     assert (await caller.post(f"/webhook-endpoints/{made['id']}/replay", json=late)).json()["data"] == {"count": 0}
 

@@ -131,6 +131,10 @@ const drafts = (() => {
     return Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, stored[name] === undefined ? undefined : text]));
   };
 
+  // What this tab is sending is not what another one has sent.
+  let underWay = [];
+  const release = (sent) => { underWay = underWay.filter((one) => one !== sent); };
+
   // Takes what is being sent out of its form: what is typed from now on belongs to the next message.
   const take = (form) => {
     const name = Object.keys(FORMS).find((one) => form.id === FORMS[one]);
@@ -154,13 +158,15 @@ const drafts = (() => {
       rememberShown();
     }
     if (sent.files.length) composer.setFiles(reply, []);
+    underWay.push(sent);
     return sent;
   };
 
   // What was sent from another tab or device is not sent from this one, too.
   const clearSent = (name, texts) => {
     const box = getBox(name);
-    if (!box?.value.trim() || !texts.includes(box.value.trim())) return;
+    const others = texts.filter((text) => !underWay.some((sent) => sent.name === name && sent.text.trim() === text));
+    if (!box?.value.trim() || !others.includes(box.value.trim())) return;
     box.value = stored[name] = "";
     addPossible(name, "");
     delete asked[name];
@@ -281,5 +287,5 @@ const drafts = (() => {
   };
 
   enter(null);
-  return { settle, take, clearSent, giveBack, leave, enter };
+  return { settle, take, release, clearSent, giveBack, leave, enter };
 })();

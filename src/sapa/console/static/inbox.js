@@ -325,6 +325,7 @@
     const sent = form.matches("#reply, #note, #template form") ? drafts.take(form) : null;
     const line = sent?.text.trim() && !sent.files.length && button?.name !== "later" ? showSending(sent) : null;
     const outcome = await open(button?.getAttribute("formaction") ?? form.getAttribute("action"), { options, sent }).catch(() => undefined);
+    drafts.release(sent);
     if (outcome === null) return;
     sessionStorage.removeItem(KEPT);
     const { answer, isShown, unsent = sent } = outcome ?? {};
