@@ -269,7 +269,7 @@ async def test_a_missing_value_of_a_template_is_named_at_its_field(
     api: httpx.AsyncClient, seat: Seat, desk: Desk
 ) -> None:
     ayu, template = await make_customer(api), await make_template(desk.client)
-    asked = {"template": template["id"], "shown": template["id"], "param": ["Ayu", "  "]}
+    asked = {"template": template["id"], "shownTemplate": template["id"], "param": ["Ayu", "  "]}
     ticket = await desk.receive("Halo")
     starting = await seat.post("new", 400, customerId=ayu["id"], **asked)
     sending = await seat.post(f"{ticket['id']}/template", 400, **asked)

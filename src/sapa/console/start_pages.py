@@ -45,7 +45,7 @@ async def show_start(page: PageRequest) -> Response:
 @console.post("/{environment}/inbox/new", roles=EVERYBODY, shown_by=show_start, says="Sent")
 async def start_ticket(page: PageRequest) -> Response:
     """A template that was chosen is shown first, and what was typed is kept."""
-    if page.form_value("choose") or page.form_value("template") != page.form_value("shown"):
+    if page.form_value("choose") or page.form_value("template") != page.form_value("shownTemplate"):
         return await show_start(page)
     text = page.form_value("body").replace("\r\n", "\n")
     body: Json = {
