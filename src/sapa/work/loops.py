@@ -68,6 +68,7 @@ async def repeat_when_due(
             wakeup.begin()
             if await step() is not True:
                 await wakeup.wait(stopping, most=most)
+                await wakeup.gather()
 
 
 async def keep_running(name: str, step: Step, stopping: asyncio.Event, *, pause: float, every: float = 0.0) -> None:

@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Protocol
 
+from sapa.access.types import CompanyClock
 from sapa.context import AppContext
 from sapa.db.pool import Connection
 from sapa.messaging.channels.interface import Identity
@@ -26,7 +27,12 @@ class MessagingEnvironment(Protocol):
         """Whether an id that does not have the form of the channel's ids is a valid recipient."""
 
     async def find_closed_reason(
-        self, db: Connection, connected: ConnectedChannel, to: Identity, last_inbound_at: datetime | None
+        self,
+        db: Connection,
+        connected: ConnectedChannel,
+        to: Identity,
+        clock: CompanyClock,
+        last_inbound_at: datetime | None,
     ) -> str | None:
         """Why a free-form message is refused, apart from the window's age and quota; None if it is not."""
 
@@ -42,7 +48,12 @@ class LiveMessaging:
         return False
 
     async def find_closed_reason(
-        self, db: Connection, connected: ConnectedChannel, to: Identity, last_inbound_at: datetime | None
+        self,
+        db: Connection,
+        connected: ConnectedChannel,
+        to: Identity,
+        clock: CompanyClock,
+        last_inbound_at: datetime | None,
     ) -> str | None:
         if last_inbound_at is None:
             return "The customer has not written over this channel yet. Send a template."

@@ -95,11 +95,14 @@ class CompanyTurns:
         waiting = sorted(
             (lane for lane in due if lane not in self._running), key=lambda lane: self._served.get(lane, 0)
         )
-        for lane in waiting[: MAX_CONCURRENT_LANES - len(self._running)]:
+        room = MAX_CONCURRENT_LANES - len(self._running)
+        for lane in waiting[:room]:
             self._turn += 1
             self._served[lane] = self._turn
             self._running[lane] = asyncio.create_task(self._serve(lane))
         await wait_for_due(self._wakeup, self._running, self._stopping)
+        if len(waiting) <= room:
+            await self._wakeup.gather()
 
     async def end(self) -> None:
         await asyncio.gather(*self._running.values(), return_exceptions=True)

@@ -324,7 +324,7 @@ async def check_window(
     if window is None:
         return
     last = thread.last_inbound_at if thread else None
-    reason = await get_environment(company).find_closed_reason(db, connected, to, last)
+    reason = await get_environment(company).find_closed_reason(db, connected, to, clock, last)
     if reason is not None:
         raise WindowClosed(reason)
     if thread is None or last is None:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from sapa.access.types import CompanyClock
 from sapa.context import AppContext
 from sapa.db.pool import Connection
 from sapa.messaging.channels.interface import ChannelAccount, Identity, Source
@@ -116,7 +117,12 @@ class SandboxMessaging:
         return _matches_simulated(id) is not None
 
     async def find_closed_reason(
-        self, db: Connection, connected: ConnectedChannel, to: Identity, last_inbound_at: datetime | None
+        self,
+        db: Connection,
+        connected: ConnectedChannel,
+        to: Identity,
+        clock: CompanyClock,
+        last_inbound_at: datetime | None,
     ) -> str | None:
         """A window is open before the contact writes, until the clock is moved past it."""
         if to.value in CLOSED:
@@ -126,8 +132,11 @@ class SandboxMessaging:
         connection, capabilities = connected.connection, connected.channel.capabilities
         if to.value == QUOTA and capabilities.most_in_window is not None:
             return QUOTA_USED.format(most=capabilities.most_in_window)
+        window = capabilities.window or timedelta()
+        if clock.now - clock.real < window:
+            return None
         moved = await queries.find_moved(db, connection.company.id, connection.source, list_values(to))
-        if moved is None or moved <= (capabilities.window or timedelta()):
+        if moved is None or moved <= window:
             return None
         return "The clock was moved forward, and the customer has not written since then. Send a template."
 
