@@ -3,13 +3,15 @@
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 
 from sapa.access.actions import move_clock
 from sapa.db.due import build_is_waiting, build_next_due, build_next_real_due
 from sapa.db.pool import Database, announce_all_due, announce_due, open_database
-from sapa.db.wakeups import DueQueue, Wakeup
+from sapa.db.wakeups import GATHER_SECONDS, DueQueue, Wakeup
+from sapa.work.loops import repeat_when_due
 from tests.conftest import Installation
 from tests.db.scratch import migrated_database
 from tests.factories import make_company
@@ -82,6 +84,22 @@ async def test_what_is_announced_during_a_pass_ends_the_next_wait(quiet: Databas
         await announce(quiet, ANNOUNCED)
         await asyncio.wait_for(wakeup.sleep(None), 120)
         await asyncio.wait_for(wakeup.wait(asyncio.Event()), 120)
+
+
+async def test_what_is_announced_right_after_a_pass_begins_waits_for_the_next_one(quiet: Database) -> None:
+    begun: list[float] = []
+    stopping = asyncio.Event()
+
+    async def step() -> None:
+        begun.append(asyncio.get_running_loop().time())
+
+    loop = asyncio.create_task(repeat_when_due(quiet, ANNOUNCED, step, stopping, pause=PAUSE))
+    while len(begun) < 10:
+        await announce(quiet, ANNOUNCED)
+    stopping.set()
+    await asyncio.wait_for(loop, 120)
+    clock_step = 0.002
+    assert min(later - earlier for earlier, later in pairwise(begun)) >= GATHER_SECONDS - clock_step
 
 
 async def test_a_loop_wakes_when_its_next_row_is_due(quiet: Database) -> None:
