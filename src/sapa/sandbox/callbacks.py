@@ -36,14 +36,16 @@ async def schedule(tx: Tx, company_id: int, path: str, planned: Sequence[Planned
     that is subscribed to it."""
     if not planned:
         return
-    await queries.insert_callbacks(tx, company_id, path, planned)
-    announce_scheduled(tx, planned)
+    has_copies = await queries.insert_callbacks(tx, company_id, path, planned)
+    announce_scheduled(tx, planned, has_copies=has_copies)
 
 
-def announce_scheduled(tx: Tx, planned: Sequence[PlannedCallback]) -> None:
+def announce_scheduled(tx: Tx, planned: Sequence[PlannedCallback], *, has_copies: bool) -> None:
+    """`has_copies` says whether an address is subscribed to them."""
     after_seconds = min(each.after_seconds for each in planned)
     announce_due(tx, queries.CALLBACKS, after_seconds)
-    announce_due(tx, subscriptions.QUEUE, after_seconds)
+    if has_copies:
+        announce_due(tx, subscriptions.QUEUE, after_seconds)
 
 
 async def post_due(context: AppContext, stopping: asyncio.Event) -> None:

@@ -8,12 +8,13 @@ from sapa.db.due import WORKER, add_interval, build_next_due
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import compose, sql
 from sapa.db.wakeups import DueQueue
-from sapa.sandbox.statement_parts import SCHEDULED, name_scheduled
+from sapa.sandbox.statement_parts import HAS_COPIES, SCHEDULED, name_scheduled
 from sapa.sandbox.types import PlannedCallback
 
 
 class ScheduledCallbacks(Struct, frozen=True):
-    callbacks: int
+    has_copies: bool
+    """Whether an address is subscribed to them."""
 
 
 class SimulatedCallback(Struct, frozen=True):
@@ -25,7 +26,7 @@ class SimulatedCallback(Struct, frozen=True):
     tries: int
 
 
-SCHEDULE = compose([SCHEDULED], "SELECT count(*) AS callbacks FROM scheduled", row=ScheduledCallbacks)
+SCHEDULE = compose([SCHEDULED], f"SELECT {HAS_COPIES}", row=ScheduledCallbacks)
 
 # Compares the real time first, in one index: no company's clock is behind it. The planner can use the index with
 # statement_timestamp(). Of the few companies whose clock was moved, the longest due are chosen by an expression that
@@ -61,8 +62,10 @@ POSTPONE = sql(
 )
 
 
-async def insert_callbacks(tx: Tx, company_id: int, hook: str, planned: Sequence[PlannedCallback]) -> None:
-    await SCHEDULE.all(tx, company_id, *SCHEDULE.order(name_scheduled(hook, planned)))
+async def insert_callbacks(tx: Tx, company_id: int, hook: str, planned: Sequence[PlannedCallback]) -> bool:
+    """Whether an address is subscribed to them."""
+    scheduled = await SCHEDULE.find(tx, company_id, *SCHEDULE.order(name_scheduled(hook, planned)))
+    return scheduled is not None and scheduled.has_copies
 
 
 async def list_due(db: Connection, most: int) -> list[SimulatedCallback]:

@@ -18,12 +18,14 @@ subscriber AS (
     SELECT url FROM sandbox_subscriptions WHERE company_id = $1 AND path = :hook ORDER BY level DESC LIMIT 1),
 copied AS (
     INSERT INTO sandbox_deliveries (company_id, due_at, url, headers, body)
-    SELECT $1, due_at, url, headers, body FROM planned CROSS JOIN subscriber),
+    SELECT $1, due_at, url, headers, body FROM planned CROSS JOIN subscriber
+    RETURNING id),
 scheduled AS (
     INSERT INTO sandbox_callbacks (company_id, due_at, path, headers, body)
-    SELECT $1, due_at, :hook, headers, body FROM planned WHERE is_own
-    RETURNING id)"""
+    SELECT $1, due_at, :hook, headers, body FROM planned WHERE is_own)"""
 """Callbacks to one of our paths. Of several subscribed addresses the one with the highest level gets a copy."""
+
+HAS_COPIES = "EXISTS (SELECT FROM copied) AS has_copies"
 
 
 def name_scheduled(hook: str, planned: Sequence[PlannedCallback]) -> dict[str, object]:

@@ -35,9 +35,9 @@ async def record_with_callbacks(
 ) -> None:
     """One statement."""
     request = _build_request(account.source, call, response)
-    await queries.insert_request(tx, account.company_id, request, account.hook, planned)
+    has_copies = await queries.insert_request(tx, account.company_id, request, account.hook, planned)
     if planned:
-        announce_scheduled(tx, planned)
+        announce_scheduled(tx, planned, has_copies=has_copies)
 
 
 def _build_request(source: str, call: HookCall, response: HookAnswer) -> dict[str, object]:

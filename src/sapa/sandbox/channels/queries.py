@@ -8,12 +8,13 @@ from msgspec import Struct
 
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import compose, sql
-from sapa.sandbox.statement_parts import SCHEDULED, name_scheduled
+from sapa.sandbox.statement_parts import HAS_COPIES, SCHEDULED, name_scheduled
 from sapa.sandbox.types import PlannedCallback
 
 
 class RecordedRequest(Struct, frozen=True):
-    id: int
+    has_copies: bool
+    """Whether an address is subscribed to the callbacks that it causes."""
 
 
 class OutboxRow(Struct, frozen=True):
@@ -75,9 +76,9 @@ _RECORDED = """recorded AS (
       FROM companies WHERE company_id = $1
     RETURNING id)"""
 
-RECORD = compose([_RECORDED], "SELECT id FROM recorded", row=RecordedRequest)
+RECORD = compose([_RECORDED], "SELECT false AS has_copies", row=RecordedRequest)
 
-RECORD_WITH_CALLBACKS = compose([SCHEDULED, _RECORDED], "SELECT id FROM recorded", row=RecordedRequest)
+RECORD_WITH_CALLBACKS = compose([SCHEDULED, _RECORDED], f"SELECT {HAS_COPIES}", row=RecordedRequest)
 
 LIST = sql(
     """
@@ -210,13 +211,14 @@ async def find_moved(db: Connection, company_id: int, source: str, identities: S
 
 async def insert_request(
     tx: Tx, company_id: int, request: Mapping[str, object], hook: str = "", planned: Sequence[PlannedCallback] = ()
-) -> None:
-    """With the callbacks that it causes."""
-    if planned:
-        values = {**request, **name_scheduled(hook, planned)}
-        await RECORD_WITH_CALLBACKS.all(tx, company_id, *RECORD_WITH_CALLBACKS.order(values))
-    else:
-        await RECORD.all(tx, company_id, *RECORD.order(request))
+) -> bool:
+    """With the callbacks that it causes. Returns whether an address is subscribed to them."""
+    if not planned:
+        await RECORD.find(tx, company_id, *RECORD.order(request))
+        return False
+    values = {**request, **name_scheduled(hook, planned)}
+    recorded = await RECORD_WITH_CALLBACKS.find(tx, company_id, *RECORD_WITH_CALLBACKS.order(values))
+    return recorded is not None and recorded.has_copies
 
 
 async def list_requests(db: Connection, company_id: int, limit: int, offset: int) -> list[OutboxRow]:
