@@ -1553,6 +1553,8 @@ CREATE TABLE channel_lanes (
     source         text   COLLATE "C" NOT NULL,
     holder         text   COLLATE "C",
     leased_until   timestamptz,
+    -- What the holder has begun and not finished. If it dies, each of them had a try.
+    claimed        bigint[] NOT NULL DEFAULT '{}',
     CONSTRAINT channel_lanes_pkey PRIMARY KEY (company_id, connection_id)
 );
 

@@ -182,8 +182,11 @@ class CallbackProcessor:
         """The next callbacks that can be processed."""
         self._backlogs.discard(lane)
         async with self.context.database.transaction() as tx:
-            if not await queries.lease_lane(tx, lane, self.holder, LEASE_SECONDS):
+            unfinished = await queries.lease_lane(tx, lane, self.holder, LEASE_SECONDS)
+            if unfinished is None:
                 return []
+            if unfinished:
+                await queries.count_tries(tx, lane.company_id, unfinished)
             company = await get_company(tx, lane.company_id)
             connected = await get_environment(company).accounts.find_by_id(
                 self.context, tx, company, lane.connection_id
@@ -261,7 +264,7 @@ class CallbackProcessor:
                 await _postpone(tx, each.claimed)
             else:
                 done[callback.id] = len(each.items)
-        await queries.finish(tx, claimed.lane, done, None if rest else self.holder)
+        await queries.finish(tx, claimed.lane, self.holder, done, _list_ids(rest))
         return rest
 
     async def _process_batch(
@@ -282,9 +285,8 @@ class CallbackProcessor:
         elif error is not None:
             await _record_failure(tx, claimed, error, MAX_TRIES)
         else:
-            await queries.finish(tx, claimed.lane, {callback.id: len(items)}, None if rest else self.holder)
+            await queries.finish(tx, claimed.lane, self.holder, {callback.id: len(items)}, _list_ids(rest))
             return rest
-        await queries.unclaim(tx, company.id, [each.claimed.callback.id for each in rest])
         await queries.release_lane(tx, claimed.lane, self.holder)
         return []
 
@@ -294,15 +296,15 @@ class CallbackProcessor:
             await self._extend_lease(tx, claimed[0].lane)
             if len(claimed) == 1:
                 await _record_failure(tx, claimed[0], error, max_tries)
+            else:
+                await queries.count_tries(tx, claimed[0].company.id, [each.callback.id for each in claimed])
             await queries.release_lane(tx, claimed[0].lane, self.holder)
 
     async def _give_back(self, parsed: Sequence[ParsedCallback]) -> None:
         """The callbacks continue later where they stopped, perhaps on another worker."""
         lane = parsed[0].claimed.lane
         async with self.context.database.transaction() as tx:
-            if await queries.extend_lease(tx, lane, self.holder, LEASE_SECONDS):
-                await queries.unclaim(tx, lane.company_id, [each.claimed.callback.id for each in parsed])
-                await queries.release_lane(tx, lane, self.holder)
+            await queries.release_lane(tx, lane, self.holder)
 
     async def _extend_lease(self, tx: Tx, lane: CallbackLane) -> CompanyClock:
         clock = await queries.extend_lease(tx, lane, self.holder, LEASE_SECONDS)
@@ -314,6 +316,10 @@ class CallbackProcessor:
 def _build_request(claimed: ClaimedCallback) -> ParseRequest:
     connection = claimed.connected.connection
     return ParseRequest(connection.source, connection.account, claimed.callback.body)
+
+
+def _list_ids(parsed: Sequence[ParsedCallback]) -> list[int]:
+    return [each.claimed.callback.id for each in parsed]
 
 
 def _has_only_reports(parsed: ParsedCallback) -> bool:

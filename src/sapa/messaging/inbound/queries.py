@@ -104,7 +104,8 @@ LEASE_LANE = sql(
              FROM channel_lanes
             WHERE company_id = $1 AND connection_id = $2
               AND (holder = $3 OR leased_until IS NULL OR leased_until < statement_timestamp())
-              FOR UPDATE SKIP LOCKED)"""
+              FOR UPDATE SKIP LOCKED)
+    RETURNING claimed"""
 )
 
 # Also a lock: nobody else takes the lane before the transaction ends.
@@ -122,7 +123,7 @@ EXTEND_LEASE = sql(
 RELEASE_LANE = sql(
     """
     UPDATE channel_lanes
-       SET holder = NULL, leased_until = NULL
+       SET holder = NULL, leased_until = NULL, claimed = '{}'
      WHERE company_id = $1 AND connection_id = $2 AND holder = $3"""
 )
 
@@ -135,32 +136,38 @@ FREE_LANES = sql(
 )
 
 # The oldest one, and those right behind it as long as all are tried for the first time: one that failed, or whose
-# worker died with it, is tried alone.
+# worker died with it, is tried alone. They are noted in the lane's row and not in their own, which are long and have
+# five indexes.
 CLAIM_NEXT = sql(
     """
     WITH due AS (
-        SELECT id, body, tries
+        SELECT id, body, position, tries, postponements, error
           FROM channel_callbacks
          WHERE company_id = $1 AND connection_id = $2 AND status = 'waiting' AND due_at <= now()
          ORDER BY id
          LIMIT $3 + 1),
     next AS (
-        SELECT id
-          FROM (SELECT id, row_number() OVER oldest AS place, bool_and(tries = 0) OVER oldest AS are_new,
+        SELECT *
+          FROM (SELECT due.*, row_number() OVER oldest AS place, bool_and(tries = 0) OVER oldest AS are_new,
                        sum(octet_length(body)) OVER oldest AS size
                   FROM due
                 WINDOW oldest AS (ORDER BY id)) AS placed
-         WHERE place = 1 OR (are_new AND place <= $3 AND size <= $4))
-    UPDATE channel_callbacks AS c
-       SET tries = c.tries + 1
+         WHERE place = 1 OR (are_new AND place <= $3 AND size <= $4)),
+    noted AS (
+        UPDATE channel_lanes
+           SET claimed = ARRAY(SELECT id FROM next)
+         WHERE company_id = $1 AND connection_id = $2)
+    SELECT id, body, position, tries + 1 AS tries, postponements, error, (SELECT count(*) FROM due) AS due
       FROM next
-     WHERE c.company_id = $1 AND c.id = next.id
-    RETURNING c.id, c.body, c.position, c.tries, c.postponements, c.error, (SELECT count(*) FROM due) AS due""",
+     ORDER BY id""",
     row=StoredChannelCallback,
 )
 
-UNCLAIM = sql(
-    "UPDATE channel_callbacks SET tries = tries - 1 WHERE company_id = $1 AND id = ANY($2::bigint[]) AND tries > 0"
+COUNT_TRIES = sql(
+    """
+    UPDATE channel_callbacks
+       SET tries = tries + 1
+     WHERE company_id = $1 AND id = ANY($2::bigint[]) AND status = 'waiting'"""
 )
 
 RECORD_PROGRESS = sql("UPDATE channel_callbacks SET position = $3, error = $4 WHERE company_id = $1 AND id = $2")
@@ -169,28 +176,33 @@ FINISH = sql(
     """
     WITH released AS (
         UPDATE channel_lanes
-           SET holder = NULL, leased_until = NULL
+           SET claimed = $6, holder = CASE WHEN $6::bigint[] <> '{}' THEN holder END,
+               leased_until = CASE WHEN $6::bigint[] <> '{}' THEN leased_until END
          WHERE company_id = $1 AND connection_id = $4 AND holder = $5)
     UPDATE channel_callbacks AS c
-       SET position = done.position, status = 'done', error = NULL
+       SET position = done.position, status = 'done', tries = tries + 1, error = NULL
       FROM unnest($2::bigint[], $3::int[]) AS done (id, position)
      WHERE c.company_id = $1 AND c.id = done.id"""
 )
 
-SET_ASIDE = sql("UPDATE channel_callbacks SET status = 'failed', error = $3 WHERE company_id = $1 AND id = $2")
+SET_ASIDE = sql(
+    """
+    UPDATE channel_callbacks
+       SET status = 'failed', tries = tries + 1, error = $3
+     WHERE company_id = $1 AND id = $2"""
+)
 
 RETRY_LATER = sql(
     """
     UPDATE channel_callbacks
-       SET position = 0, due_at = now() + make_interval(secs => $3), error = $4
+       SET position = 0, tries = tries + 1, due_at = now() + make_interval(secs => $3), error = $4
      WHERE company_id = $1 AND id = $2"""
 )
 
 POSTPONE = sql(
     """
     UPDATE channel_callbacks
-       SET position = 0, tries = tries - 1, postponements = postponements + 1,
-           due_at = now() + make_interval(secs => $3), error = NULL
+       SET position = 0, postponements = postponements + 1, due_at = now() + make_interval(secs => $3), error = NULL
      WHERE company_id = $1 AND id = $2"""
 )
 
@@ -257,9 +269,10 @@ async def list_lanes(db: Connection, holder: str, limit: int) -> list[CallbackLa
     return await LIST_LANES.all(db, holder, limit)
 
 
-async def lease_lane(tx: Tx, lane: CallbackLane, holder: str, seconds: float) -> bool:
-    """False while another worker holds it."""
-    return await LEASE_LANE.run(tx, lane.company_id, lane.connection_id, holder, seconds) == 1
+async def lease_lane(tx: Tx, lane: CallbackLane, holder: str, seconds: float) -> list[int] | None:
+    """The callbacks that were begun and never finished; None while another worker holds the lane."""
+    claimed: list[int] | None = await LEASE_LANE.value(tx, lane.company_id, lane.connection_id, holder, seconds)
+    return claimed
 
 
 async def extend_lease(tx: Tx, lane: CallbackLane, holder: str, seconds: float) -> CompanyClock | None:
@@ -273,19 +286,18 @@ async def free_lanes(tx: Tx, processes: Sequence[str]) -> None:
 
 
 async def release_lane(tx: Tx, lane: CallbackLane, holder: str) -> None:
+    """What is still claimed has not had its try."""
     await RELEASE_LANE.run(tx, lane.company_id, lane.connection_id, holder)
 
 
 async def claim_next(tx: Tx, lane: CallbackLane, limit: int, most_bytes: int) -> list[StoredChannelCallback]:
-    """The oldest callbacks that are due, with one more try."""
-    claimed = await CLAIM_NEXT.all(tx, lane.company_id, lane.connection_id, limit, most_bytes)
-    return sorted(claimed, key=lambda callback: callback.id)
+    """The oldest callbacks that are due. Their try is counted when it ends."""
+    return await CLAIM_NEXT.all(tx, lane.company_id, lane.connection_id, limit, most_bytes)
 
 
-async def unclaim(tx: Tx, company_id: int, ids: Sequence[int]) -> None:
-    """Their try was not used up."""
-    if ids:
-        await UNCLAIM.run(tx, company_id, ids)
+async def count_tries(tx: Tx, company_id: int, ids: Sequence[int]) -> None:
+    """Of callbacks that were begun and not finished."""
+    await COUNT_TRIES.run(tx, company_id, ids)
 
 
 async def record_progress(tx: Tx, company_id: int, id: int, position: int, error: str | None) -> None:
@@ -293,10 +305,10 @@ async def record_progress(tx: Tx, company_id: int, id: int, position: int, error
     await RECORD_PROGRESS.run(tx, company_id, id, position, error)
 
 
-async def finish(tx: Tx, lane: CallbackLane, positions: Mapping[int, int], holder: str | None = None) -> None:
-    """Callbacks by their ids, with the number of their items. Releases the lane that the holder has, if one is
-    named."""
-    await FINISH.run(tx, lane.company_id, list(positions), list(positions.values()), lane.connection_id, holder)
+async def finish(tx: Tx, lane: CallbackLane, holder: str, positions: Mapping[int, int], left: Sequence[int]) -> None:
+    """Callbacks by their ids, with the number of their items. The lane is released unless claimed ones are `left`."""
+    ids, counts = list(positions), list(positions.values())
+    await FINISH.run(tx, lane.company_id, ids, counts, lane.connection_id, holder, left)
 
 
 async def set_aside(tx: Tx, company_id: int, id: int, error: str) -> None:
