@@ -23,9 +23,9 @@ from sapa.db.connection import Connection, DatabaseAway, connect
 from sapa.traces import create_shared_task
 
 BEAT_CHANNEL = "sapa_beat"
-BEAT_SECONDS = 0.6
+BEAT_SECONDS = 0.7
 """Between two beats, and before a lost connection is opened again."""
-SILENT_SECONDS = 0.8
+SILENT_SECONDS = 0.85
 """Without a beat for this long, the connection is checked."""
 CONNECT_SECONDS = 2.5
 COMMAND_SECONDS = 1.0

@@ -46,6 +46,8 @@ SETTINGS = {
     "shared_buffers": "128MB",
     "fsync": "on",
     "synchronous_commit": "on",
+    # Only commits that do not wait for the disk, such as beats, leave it to the WAL writer.
+    "wal_writer_delay": "500ms",
     "full_page_writes": "on",
     "random_page_cost": "1.1",
     "jit": "off",

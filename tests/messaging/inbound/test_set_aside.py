@@ -30,6 +30,11 @@ HURRY = "UPDATE channel_callbacks SET due_at = now() WHERE company_id = $1"
 PARK = "UPDATE channel_callbacks SET due_at = now() + interval '1 hour' WHERE company_id = $1"
 BODIES = "SELECT body FROM messages WHERE company_id = $1 ORDER BY id"
 TRIES = "UPDATE channel_callbacks SET tries = $2 WHERE company_id = $1"
+BEGIN_AND_DIE = """
+    UPDATE channel_lanes
+       SET holder = 'a dead worker', leased_until = now() - interval '1 second',
+           claimed = ARRAY(SELECT id FROM channel_callbacks ORDER BY id LIMIT 2)"""
+CLAIMED = "SELECT claimed FROM channel_lanes WHERE company_id = $1"
 TAKE_OVER = "UPDATE channel_lanes SET holder = 'another worker', leased_until = now() + interval '1 minute'"
 POISON = b"From: mallory@example.net\r\nContent-Type: text/html\r\n\r\n" + b"<b>" * 100_000
 
@@ -179,3 +184,16 @@ async def test_a_lane_that_another_worker_holds_is_left_alone(hook: MailHook, pr
     await hook.execute("UPDATE channel_lanes SET leased_until = now() - interval '1 second'")
     await advance_all(processor, hook)
     assert await hook.list_bodies() == ["1"]
+
+
+async def test_what_a_dead_worker_had_begun_has_had_a_try(hook: MailHook, processor: CallbackProcessor) -> None:
+    for number in (1, 2, 3):
+        await hook.post_text(number)
+    await hook.execute(BEGIN_AND_DIE)
+    await advance_all(processor, hook)
+    assert [(row["status"], row["tries"]) for row in await hook.list_callbacks()] == [
+        ("done", 2), ("done", 2), ("done", 1)
+    ]  # fmt: skip
+    assert await hook.list_bodies() == ["1", "2", "3"]
+    async with hook.context.database.connection() as db:
+        assert await db.fetchval(CLAIMED, hook.company.id) == []
