@@ -25,6 +25,8 @@ from tests.messaging.send_steps import NUMBER, build_message
 OTHER = "+628123450000"
 MOST_STATEMENTS = 9
 """With the rate limit, the pace, BEGIN and COMMIT."""
+TURN_SECONDS = 0.05
+"""After which a number may send again at once. A message that has to wait for its turn is planned once more then."""
 
 
 @pytest.fixture
@@ -74,6 +76,7 @@ async def test_a_contact_who_is_no_customer_takes_no_statement_more(
         for to, counts in counted.items():
             known = {"input": to, "wa_id": to.removeprefix("+")}
             live.peer.answers = [(200, {"contacts": [known], "messages": [{"id": f"wamid.{to}-{number}"}]})]
+            await asyncio.sleep(TURN_SECONDS)
             proxy.statements.clear()
             sent = (await live.post("/messages/send", **build_message(to=to))).json()["data"]
             assert (sent["customerId"] is None) == (to == OTHER)
