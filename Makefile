@@ -122,7 +122,8 @@ clean: ## Remove .venv, caches and what was built; the data folder stays
 
 #installs install, run, demo      requirements/run.txt, about 215 MB; requirements/site.txt, until the documentation is built;
 #installs                         python3-venv
-#installs test, test-long         requirements/dev.txt, about 860 MB; python3-venv, curl, jq, chromium, libatomic1
+#installs test, test-long         requirements/dev.txt, about 860 MB; python3-venv, curl, jq, chromium,
+#installs                         chromium-headless-shell, libatomic1
 #installs test-long               requirements/openapi and requirements/mcp, about 950 MB: Node, Deno, Bun and npm packages, Kapso's
 #installs                         client among them; php-cli, golang-go, pgbouncer, pgbackrest,
 #installs                         prometheus, postgresql-15

@@ -7,7 +7,11 @@ from typing import Any
 
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
+from tests import depth
+
+HEADLESS_SHELL = "chromium-headless-shell"
+"""The same engine without windows, menus and notifications, for a good half of the processor time."""
+WHOLE_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE = 120_000
 """Milliseconds."""
 
@@ -25,8 +29,10 @@ expect.set_options(timeout=PATIENCE)
 
 
 @asynccontextmanager
-async def launch() -> AsyncIterator[Browser]:
-    path = next((found for name in NAMES if (found := shutil.which(name))), None)
+async def launch(is_whole: bool = False) -> AsyncIterator[Browser]:
+    """The whole browser only if it must be, and in `make test-long`."""
+    names = WHOLE_BROWSERS if is_whole or depth.is_long() else (HEADLESS_SHELL, *WHOLE_BROWSERS)
+    path = next((found for name in names if (found := shutil.which(name))), None)
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=path, args=ARGUMENTS, timeout=PATIENCE)
         yield browser

@@ -1,6 +1,7 @@
 """One real installation for the whole run: `sapa serve` on its embedded database, two API processes, one worker."""
 
 import asyncio
+import gc
 import os
 import re
 import signal
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from fcntl import LOCK_EX, flock
@@ -46,6 +47,8 @@ settings.load_profile("quick")  # `--hypothesis-profile=long` is read after this
 
 wiring.install()
 
+gc.disable()  # until the tests are collected: none of that is garbage, and looking for some takes a quarter of the time
+
 # A shell ignores SIGINT in what it runs in the background, and the commands that tests interrupt would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -65,6 +68,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if is_of_the_house(item) or is_pure(item) or item.get_closest_marker("smoke"):
             item.add_marker("check")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    result = yield
+    gc.freeze()
+    gc.enable()
+    return result
 
 
 def is_of_the_house(item: pytest.Item) -> bool:

@@ -1,5 +1,6 @@
 """The service worker in a real browser: what it shows offline, what it keeps, its notifications, and its end."""
 
+from collections.abc import AsyncIterator
 from functools import partial
 
 import pytest
@@ -8,6 +9,7 @@ from playwright.async_api import Browser, FilePayload, Page, expect
 from sapa.console.rendering import ASSET_VERSION
 from sapa.db.pool import Database
 from sapa.people.types import Role
+from tests import browsers
 from tests.conftest import Installation
 from tests.console.people import make_person
 from tests.console.test_inbox_screen import open_seat
@@ -84,11 +86,18 @@ async def test_offline_there_is_a_page_and_nothing_private_is_kept(
         assert page.url.endswith("/console/test/orders")
 
 
+@pytest.fixture
+async def whole_browser() -> AsyncIterator[Browser]:
+    """Notifications need one."""
+    async with browsers.launch(is_whole=True) as launched:
+        yield launched
+
+
 async def test_a_notification_opens_its_conversation_and_signing_out_ends_the_worker(
-    browser: Browser, installation: Installation, database: Database, desk: Desk, email: str
+    whole_browser: Browser, installation: Installation, database: Database, desk: Desk, email: str
 ) -> None:
     permitted = {"permissions": ["notifications"], "service_workers": "allow"}
-    async with open_seat(browser, installation, database, desk, email, "Sari", **permitted) as page:
+    async with open_seat(whole_browser, installation, database, desk, email, "Sari", **permitted) as page:
         await wait_for_worker(page)
         [worker] = page.context.service_workers
         await page.goto("/console/profile")

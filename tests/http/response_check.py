@@ -73,17 +73,22 @@ def operations_of(base: Base) -> list[Operation]:
 
 
 @lru_cache
-def _list_candidates(base: Base, length: int) -> list[tuple[list[str], Operation]]:
-    """Those whose path has so many segments, each with them."""
-    split = [(operation.path.split("/"), operation) for operation in operations_of(base)]
-    return [(parts, operation) for parts, operation in split if len(parts) == length]
+def _list_candidates(base: Base) -> dict[tuple[int, str], list[tuple[list[str], Operation]]]:
+    """Each operation with the segments of its path, by their number and by the first, which is never a parameter."""
+    found: dict[tuple[int, str], list[tuple[list[str], Operation]]] = {}
+    for operation in operations_of(base):
+        parts = operation.path.split("/")
+        assert not parts[1].startswith("{")
+        found.setdefault((len(parts), parts[1]), []).append((parts, operation))
+    return found
 
 
 def find_operation(base: Base, method: str, path: str) -> Operation | None:
     """As the edge finds it: a fixed segment is preferred to a parameter, and HEAD is a GET."""
     method = "get" if method == "HEAD" else method.lower()
     segments = path.split("/")
-    fits = [operation for parts, operation in _list_candidates(base, len(segments)) if _fits(parts, segments)]
+    candidates = _list_candidates(base).get((len(segments), segments[1]), [])
+    fits = [operation for parts, operation in candidates if _fits(parts, segments)]
     fits.sort(key=lambda operation: operation.path.count("{"))
     return next((op for op in fits if op.path == fits[0].path and op.method == method), None)
 
