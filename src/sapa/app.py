@@ -1,4 +1,4 @@
-"""The ASGI app: the API's edge for both bases, plain pages for everything else."""
+"""The ASGI app: the API's edge for both bases, what providers call, and plain pages for everything else."""
 
 import asyncio
 from collections.abc import Awaitable, Sequence
@@ -23,7 +23,7 @@ from sapa.http.edge import Edge
 from sapa.http.endpoints import Base, Routes
 from sapa.http.exchange import Receive, Scope, Send
 from sapa.http.health import health_routes
-from sapa.http.hook_routes import hook_route
+from sapa.http.hook_calls import HookCalls
 from sapa.http.keys import KeyRing
 from sapa.http.metrics import POOL_CONNECTIONS, POOL_IDLE
 from sapa.http.metrics_page import MetricsPage, metrics_routes
@@ -57,6 +57,7 @@ class App:
         self._mcp = mcp.McpServer(domains, self.edge, self.context, cors) if server.serves_mcp else None
         self.listeners = Listeners(database, server.address)
         documents = [Documents(base, server.address, domains) for base in Base]
+        self._hook_calls = HookCalls(self.context, HOOKS)
         self.site = self._build_site(domains, documents)
         self._api = tuple(f"{base}/" for base in Base)
         self._documents = {path for document in documents for path in document.paths}
@@ -68,6 +69,8 @@ class App:
             return self._run_lifespan(receive, send)
         if scope["path"].startswith(self._api) and scope["path"] not in self._documents:
             return self.edge(scope, receive, send)
+        if scope["path"].startswith(self._hook_calls.prefixes):
+            return self._hook_calls(scope, receive, send)
         if scope["path"] == mcp.PATH and self._mcp is not None:
             return self._mcp(scope, receive, send)
         return self.site(scope, receive, send)  # type: ignore[arg-type]
@@ -76,8 +79,6 @@ class App:
         metrics = MetricsPage(partial(collect_queue_ages, self.database))
         return build_site(
             [
-                # First: routes are tried one after the other, and callbacks come by the thousand.
-                *(hook_route(self.context, hook, hook.find_target) for hook in HOOKS if hook.find_target),
                 *build_console(self.context, domains),
                 *health_routes(self.database),
                 *metrics_routes(metrics, self.context.settings.metrics.token),

@@ -85,6 +85,27 @@ async def test_a_guessed_address_is_not_found(hook: WhatsAppHook, company: Envir
         assert (await elsewhere.post(body)).status_code == 404
 
 
+@pytest.mark.parametrize(
+    ("method", "status", "code"),
+    [
+        ("OPTIONS", 405, "METHOD_NOT_ALLOWED"),
+        ("DELETE", 405, "METHOD_NOT_ALLOWED"),
+        ("GET", 403, "INVALID_VERIFY_TOKEN"),
+    ],
+)
+async def test_what_is_no_callback_gets_an_error_with_the_id_of_its_request(
+    hook: WhatsAppHook, method: str, status: int, code: str
+) -> None:
+    async with httpx.AsyncClient(verify=TLS, timeout=120) as client:
+        answer = await client.request(method, hook.address)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+        assert answer.headers["x-request-id"].startswith("req_")
+        assert answer.headers["content-type"] == "application/json"
+        assert ("POST" in answer.headers.get("allow", "")) == (status == 405)
+        head = await client.head(hook.address)
+        assert (head.status_code, head.content) == (405, b"")
+
+
 async def test_a_callback_is_stored_and_answered_before_it_is_processed(
     hook: WhatsAppHook, database: Database, company: Environments
 ) -> None:
