@@ -81,6 +81,20 @@ def test_each_channel_has_its_own_rate(source: Source, text: float, media: float
     assert get_gap(capabilities, Media("image", "https://x.example")) == pytest.approx(1 / media)
 
 
+@pytest.mark.parametrize(
+    ("source", "throughput", "rate"),
+    [
+        (Source.MSGAPP_CLOUD, "HIGH", 1_000),
+        (Source.MSGAPP_CLOUD, "STANDARD", 80),
+        (Source.MSGAPP_CLOUD, "NOT_APPLICABLE", 80),
+        (Source.MSGAPP_COEX, "HIGH", 20),
+        (Source.PHOTO_SOCIAL, "HIGH", 300),
+    ],
+)
+def test_only_a_number_that_can_be_upgraded_gets_a_higher_rate(source: Source, throughput: str, rate: float) -> None:
+    assert get_gap(CHANNELS[source].capabilities, Text("x"), throughput) == pytest.approx(1 / rate)
+
+
 async def test_a_slow_channel_delays_no_other(
     context: AppContext, client: Client, peer: Peer, company: Environments
 ) -> None:

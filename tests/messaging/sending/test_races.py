@@ -45,7 +45,7 @@ from tests.messaging.send_steps import (
     build_message,
     send,
 )
-from tests.messaging.whatsapp_account import build_change, build_text, connect_whatsapp
+from tests.messaging.whatsapp_account import OURS, build_change, build_text, connect_whatsapp
 
 SILENT = "sim_broken"
 """A recipient without reports, except those that a test sends."""
@@ -164,6 +164,38 @@ async def test_a_recipient_who_becomes_a_customer_while_a_message_waits_for_its_
             customer = await customers.find_or_create(tx, owner, CustomerIn(first_name="Budi", phone_number=recipient))
         sent = (await call).json()["data"]
         assert sent["customerId"] == customer.id
+
+
+async def test_an_upgraded_number_sends_faster(
+    installation: Installation, database: Database, company: Environments
+) -> None:
+    """The distance to the next message is read while the first one waits: then it does not depend on the clock."""
+    async with open_live(installation, database, company.live) as live:
+        live.peer.answers = [(200, NUMBER_SENT)]
+        await live.hook.send_change(build_change(build_text("628123456789", at=int(time.time()))))
+        await wait_for_inbound(database, company.live)
+
+        async def measure_gap() -> float:
+            free_at = "SELECT extract(epoch FROM free_at) FROM channel_paces WHERE company_id = $1"
+            async with database.connection() as db:
+                await reserve_slot(db, company.live, live.hook.connection_id, 1.0)
+                before = await db.fetchval(free_at, company.live)
+            sent = await live.post("/messages/send", **build_message())
+            assert sent.json()["data"]["status"] == "sent", sent.text
+            async with database.connection() as db:
+                return float(await db.fetchval(free_at, company.live) - before)
+
+        assert await measure_gap() == 1 / 80
+        upgrade = {"display_phone_number": OURS, "event": "THROUGHPUT_UPGRADE"}
+        await live.hook.send_change(upgrade, field="phone_number_quality_update")
+
+        async def is_upgraded() -> bool:
+            async with database.connection() as db:
+                statuses = await db.fetch("SELECT throughput FROM channel_statuses WHERE company_id = $1", company.live)
+            return [status["throughput"] for status in statuses] == ["HIGH"]
+
+        await eventually(is_upgraded)
+        assert await measure_gap() == 1 / 1_000
 
 
 @pytest.mark.one_server("looks for waiting locks, which are on the machine that has the rows")

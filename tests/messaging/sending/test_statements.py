@@ -1,7 +1,9 @@
 """How many statements a send takes, counted between the application and PostgreSQL."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 
 import msgspec
 import pytest
@@ -15,7 +17,10 @@ from sapa.messaging.channels.interface import Identity, Source, StatusReport
 from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.messages import actions as messages
 from sapa.messaging.messages.types import MESSAGE_ID
+from sapa.messaging.sending.pacing import reserve_slot
+from sapa.messaging.sending.queries import ACCEPT
 from tests.conftest import Installation
+from tests.db.query_plans import get_range, scans
 from tests.db.statement_proxy import StatementProxy, open_statement_proxy
 from tests.factories import Environments
 from tests.http.wire import eventually
@@ -26,7 +31,7 @@ OTHER = "+628123450000"
 MOST_STATEMENTS = 9
 """With the rate limit, the pace, BEGIN and COMMIT."""
 TURN_SECONDS = 0.05
-"""After which a number may send again at once. A message that has to wait for its turn is planned once more then."""
+"""After which a number may send again at once. For a message that has to wait, the conversation is read once more."""
 
 
 @pytest.fixture
@@ -87,6 +92,34 @@ async def test_a_contact_who_is_no_customer_takes_no_statement_more(
     live.peer.answers = [(200, {"contacts": [known], "messages": [{"id": "wamid.known"}]})]
     sent = (await live.post("/messages/send", **build_message(to=OTHER))).json()["data"]
     assert sent["customerId"] == customer.id
+
+
+async def test_a_message_that_waits_for_its_turn_is_stored_at_once_too(
+    live: Live, proxy: StatementProxy, database: Database, company: Environments
+) -> None:
+    """With the record of its call, by one statement; before, the conversation is read a second time."""
+    async with database.connection() as db:
+        await reserve_slot(db, company.live, live.hook.connection_id, 3.0)
+    proxy.statements.clear()
+    sent = await live.post("/messages/send", **build_message())
+    assert (sent.status_code, sent.json()["data"]["status"]) == (200, "sent")
+    assert len([text for text in proxy.statements if "FROM message_threads" in text]) == 2
+    (storing,) = [text for text in proxy.statements if "INSERT INTO messages" in text]
+    assert "INSERT INTO api_requests" in storing
+
+
+@pytest.mark.one_server("reads a plan of the server that has the rows")
+async def test_an_outcome_reads_no_other_messages_of_the_company(database: Database, company: Environments) -> None:
+    """Whatever the statistics say, each message is found by its whole key."""
+    values = {name: ["x"] for name in ACCEPT.names} | {"sequence": [0], "body": [b""], "snapshot": [b""]}
+    values |= {"at": [datetime.now(UTC)], "record_stored_at": [datetime.now(UTC)]}
+    async with database.transaction() as tx:
+        await tx.execute("SET LOCAL enable_seqscan = off")
+        plan = await tx.fetchval(f"EXPLAIN (FORMAT JSON) {ACCEPT.text}", company.live, *ACCEPT.order(values))
+    found = list(scans(msgspec.json.decode(plan)[0]["Plan"], "messages"))
+    assert found
+    for scan in found:
+        assert re.search(r"\bid = ", get_range(scan)), scan
 
 
 async def test_the_response_is_the_message_as_it_is_stored(live: Live) -> None:

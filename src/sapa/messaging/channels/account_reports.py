@@ -12,6 +12,8 @@ Quality = Annotated[Literal["GREEN", "YELLOW", "RED"], EnumName("ChannelQuality"
 WarningSeverity = Annotated[Literal["info", "warning", "critical"], EnumName("WarningSeverity")]
 
 NO_LIMIT = 0
+HIGH = "HIGH"
+"""The throughput of an account that its channel upgraded."""
 
 
 class AccountWarning(Struct, frozen=True):

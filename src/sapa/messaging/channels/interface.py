@@ -404,8 +404,7 @@ class ChannelNotice(Struct, frozen=True, kw_only=True, tag=True, tag_field="item
     """JSON."""
     at: datetime
     key: str = ""
-    """The same for each repetition. Empty if the report has no time or id of its own: then its callback identifies
-    it."""
+    """The same for each repetition. Empty if the report has no time or id: then its callback identifies it."""
     sender: Sequence[Identity] = ()
     sender_name: str | None = None
     preference: MarketingPreference | None = None
@@ -431,8 +430,9 @@ class Capabilities(Struct, frozen=True):
     most_in_window: int | None = None
     reports: frozenset[Status] = frozenset({"sent", "failed"})
     per_second: float = 80
+    high_per_second: float | None = None
     media_per_second: float | None = None
-    """The rate for media, if it is lower."""
+    """The rate for media, if it is lower; above it the one of accounts whose throughput the channel upgraded."""
     needs_approved_templates: bool = False
     longest_caption: int | None = None
     """The limit for captions, if it is lower."""

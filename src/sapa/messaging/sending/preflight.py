@@ -4,7 +4,6 @@ What the channel would refuse, and we can know, is refused here with its exact r
 """
 
 import re
-import time
 from collections.abc import Sequence
 
 import phonenumbers
@@ -31,23 +30,22 @@ from sapa.messaging.channels.interface import (
 )
 from sapa.messaging.channels.registry import CHANNELS, find_source
 from sapa.messaging.channels.render import render, render_without_choices
-from sapa.messaging.connections.accounts import ConnectedChannel, open_account
+from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.connections.environment import get_environment
 from sapa.messaging.connections.types import ChannelNotConnected
 from sapa.messaging.consents import actions as consents
 from sapa.messaging.contacts.types import Thread
 from sapa.messaging.messages.types import ChannelUnsupported
 from sapa.messaging.sending import queries
+from sapa.messaging.sending.conversations import find_conversation
 from sapa.messaging.sending.drafts import prepare_draft
 from sapa.messaging.sending.file_rules import fit_files
 from sapa.messaging.sending.pacing import wait_for_turn
-from sapa.messaging.sending.queries import StoredConversation
 from sapa.messaging.sending.template_values import check_values
 from sapa.messaging.sending.types import (
     QUOTA_USED,
     AnsweredMail,
     AnySendIn,
-    Conversation,
     MessageDraft,
     SendContext,
     SendPlan,
@@ -162,7 +160,7 @@ async def _check_source(
     """Checks whether this channel can send this content to this recipient now."""
     capabilities = CHANNELS[source].capabilities
     to = _try_recipient(body, company, capabilities)
-    conversation = await _find_conversation(context, db, company, source, None if isinstance(to, Invalid) else to)
+    conversation = await find_conversation(context, db, company, source, None if isinstance(to, Invalid) else to)
     if conversation is None:
         raise ChannelNotConnected(f"The channel {source} is not connected.")
     clock, connected, thread = conversation.clock, conversation.connected, conversation.thread
@@ -185,6 +183,7 @@ async def _check_source(
         conversation.clock_read,
         thread,
         conversation.customer_id,
+        throughput=conversation.throughput,
         is_automatic=is_reply_of_machine,
     )
     if draft.is_marketing:
@@ -201,40 +200,6 @@ def _try_recipient(body: AnySendIn, company: Company, capabilities: Capabilities
         return parse_recipient(body.to, body.country_code, company, capabilities.identities)
     except Invalid as error:
         return error
-
-
-async def _find_conversation(
-    context: AppContext, db: Connection, company: Company, source: Source, to: Identity | None
-) -> Conversation | None:
-    """None if the channel is not connected."""
-    unstored = await get_environment(company).accounts.find_unstored(context, company, source)
-    stored = await queries.get_conversation(db, company.id, source, unstored.connection.id if unstored else None, to)
-    connected = unstored or _open_account(context, company, source, stored)
-    if connected is None:
-        return None
-    clock = CompanyClock(stored.now, stored.real)
-    return Conversation(clock, time.monotonic(), connected, _build_thread(stored), stored.customer_id)
-
-
-def _build_thread(stored: StoredConversation) -> Thread | None:
-    if stored.contact_id is None:
-        return None
-    return Thread(
-        stored.contact_id,
-        stored.last_inbound_at,
-        stored.sent_in_window or 0,
-        stored.last_message_id,
-        stored.last_inbound_id,
-    )
-
-
-def _open_account(
-    context: AppContext, company: Company, source: Source, stored: StoredConversation
-) -> ConnectedChannel | None:
-    if stored.connection_id is None or stored.account is None or stored.credentials is None:
-        return None
-    account, credentials = bytes(stored.account), stored.credentials
-    return open_account(context, company, source, stored.connection_id, account, credentials, stored.last_error)
 
 
 def _check_content(source: Source, capabilities: Capabilities, draft: MessageDraft) -> None:

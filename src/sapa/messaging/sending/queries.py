@@ -12,6 +12,7 @@ from sapa.db.pool import Connection, Tx
 from sapa.db.sql import compose, sql
 from sapa.db.wakeups import DueQueue
 from sapa.events import RECORDED
+from sapa.messaging.channel_status.statement_parts import THROUGHPUT
 from sapa.messaging.channels.identities import build_key, canonical, list_customer_keys
 from sapa.messaging.channels.interface import Identity, Source
 from sapa.messaging.connections.statement_parts import CONNECTION
@@ -53,6 +54,7 @@ class StoredConversation(Struct, frozen=True):
     account: Raw | None
     credentials: bytes | None
     last_error: str | None
+    throughput: str | None
     contact_id: str | None
     last_inbound_at: datetime | None
     sent_in_window: int | None
@@ -96,11 +98,11 @@ FIND = sql(
 
 # The recipient may be a customer who never wrote.
 GET_CONVERSATION = compose(
-    [CLOCK, CONNECTION, THREAD, MATCHING],
+    [CLOCK, CONNECTION, THROUGHPUT, THREAD, MATCHING],
     """
     SELECT clock.now, clock.real, connection.id AS connection_id, connection.account, connection.credentials,
-           connection.last_error, thread.contact_id, thread.last_inbound_at, thread.sent_in_window,
-           thread.last_message_id, thread.last_inbound_id,
+           connection.last_error, (SELECT throughput FROM throughput) AS throughput, thread.contact_id,
+           thread.last_inbound_at, thread.sent_in_window, thread.last_message_id, thread.last_inbound_id,
            coalesce(thread.customer_id, (SELECT id FROM matching)) AS customer_id
       FROM clock
       LEFT JOIN connection ON true

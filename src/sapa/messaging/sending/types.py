@@ -375,6 +375,8 @@ class Conversation(Struct, frozen=True):
     thread: Thread | None
     """None if neither side has written yet."""
     customer_id: str | None
+    throughput: str | None
+    """The channel's word for that of the account."""
 
 
 class SendPlan(Struct, frozen=True):
@@ -396,6 +398,7 @@ class SendPlan(Struct, frozen=True):
     """The messageId2 of that message, or of the mail that this one replies to."""
     unsubscribe_url: str | None = None
     """For the recipient of a marketing message, on channels that have such links."""
+    throughput: str | None = None
     is_automatic: bool = False
 
     def read_clock(self) -> datetime:

@@ -9,9 +9,11 @@ from datetime import datetime, timedelta
 from sapa.context import AppContext
 from sapa.db.pool import Connection
 from sapa.messaging.channels.registry import CHANNELS
+from sapa.messaging.sending.pacing import get_rate
 from sapa.sandbox.channels import queries, refusals
 from sapa.sandbox.channels.accounts import SandboxAccount
 from sapa.sandbox.channels.graph_errors import GraphRefusal
+from sapa.sandbox.channels.number_status import get_state
 from sapa.sandbox.channels.people import get_number
 from sapa.sandbox.channels.scripts import MAGIC_NUMBERS
 
@@ -22,10 +24,11 @@ PAIR_BURST = 45
 
 async def count_turn(context: AppContext, account: SandboxAccount, to: str) -> GraphRefusal | None:
     """Counts a message; returns why it is refused, if the number or the pair sent too many."""
-    per_second = CHANNELS[account.source].capabilities.per_second
+    capabilities = CHANNELS[account.source].capabilities
     number = f"{account.source}/number"
     pair = f"{account.source}/pair/{get_number(to)}"
     async with context.database.connection() as db:
+        per_second = get_rate(capabilities, (await get_state(db, account)).throughput)
         if not await queries.count_turn(db, account.company_id, number, 1 / per_second, 1.0):
             return refusals.build_error(130429)
         if not await queries.count_turn(db, account.company_id, pair, PAIR_SECONDS, PAIR_SECONDS * PAIR_BURST):

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from sapa.db.pool import Connection, Tx
 from sapa.http.errors import Invalid
-from sapa.messaging.channels.account_reports import NO_LIMIT
+from sapa.messaging.channels.account_reports import HIGH, NO_LIMIT
 from sapa.sandbox.channels import queries
 from sapa.sandbox.channels.accounts import SandboxAccount
 from sapa.sandbox.channels.graph_posts import sign_post
@@ -26,7 +26,7 @@ Json = dict[str, Any]
 
 async def show_number(db: Connection, account: SandboxAccount) -> Json:
     """The number's node."""
-    state = await _get_state(db, account)
+    state = await get_state(db, account)
     return {
         "id": account.public["phone_number_id"],
         "display_phone_number": account.public["phone_number"],
@@ -45,7 +45,7 @@ async def change(tx: Tx, account: SandboxAccount, body: SandboxStatusIn, at: dat
     """Stores what changes, and returns the callbacks. None of them has the quality."""
     if body.messaging_limit is not None and body.messaging_limit not in LIMITS:
         raise Invalid.field("messagingLimit", f"must be one of {', '.join(map(str, LIMITS))}")
-    state = await _get_state(tx, account)
+    state = await get_state(tx, account)
     limit = NO_LIMIT if body.is_unlimited else body.messaging_limit
     changed = replace(
         state,
@@ -69,7 +69,7 @@ def _list_values(
             "business_capability_update",
             {"max_daily_conversations_per_business": limit, "max_phone_numbers_per_waba": 25},
         )
-    if before.throughput != after.throughput and after.throughput == "HIGH":
+    if before.throughput != after.throughput and after.throughput == HIGH:
         upgrade = {"event": "THROUGHPUT_UPGRADE", "max_daily_conversations_per_business": TIERS[NO_LIMIT]}
         yield "phone_number_quality_update", number | upgrade
     if body.warning is not None:
@@ -97,7 +97,8 @@ def _build_warning(account: SandboxAccount, warning: SimulatedWarning, at: datet
     return "account_alerts", {"entity_type": "BUSINESS", "entity_id": account.public["waba_id"], "alert_info": alert}
 
 
-async def _get_state(db: Connection, account: SandboxAccount) -> NumberState:
+async def get_state(db: Connection, account: SandboxAccount) -> NumberState:
+    """How the number is rated and limited now."""
     return await queries.find_number_state(db, account.company_id, account.source) or INITIAL
 
 

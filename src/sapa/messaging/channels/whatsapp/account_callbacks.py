@@ -6,7 +6,7 @@ No callback has the number's quality, which is read from the number itself: ever
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
-from sapa.messaging.channels.account_reports import AccountReport, AccountWarning, WarningSeverity
+from sapa.messaging.channels.account_reports import HIGH, AccountReport, AccountWarning, WarningSeverity
 from sapa.messaging.channels.reading import Node, find_seconds, node, nodes, text, texts
 from sapa.messaging.channels.whatsapp.people import only_digits
 from sapa.messaging.channels.whatsapp.ratings import parse_limit, shorten
@@ -29,7 +29,7 @@ _ENDS = {"ACCOUNT_RECONNECTED": "ACCOUNT_OFFBOARDED", "PARTNER_ADDED": "PARTNER_
          "PARTNER_APP_INSTALLED": "PARTNER_APP_UNINSTALLED"}  # fmt: skip
 """Events that end an earlier warning."""
 REINSTATED = "REINSTATE"
-THROUGHPUTS = {"THROUGHPUT_UPGRADE": "HIGH"}
+THROUGHPUTS = {"THROUGHPUT_UPGRADE": HIGH}
 
 
 def is_of_number(account: Mapping[str, str], value: Node) -> bool:

@@ -45,6 +45,7 @@ CAPABILITIES = Capabilities(
     reports=frozenset({"sent", "delivered", "read", "failed"}),
     identities=(PHONE, WA_ID, BSUID),
     per_second=80,
+    high_per_second=1_000,
     most_callback_bytes=meta.MOST_CALLBACK_BYTES,
     needs_approved_templates=True,
     longest_caption=1024,
@@ -176,7 +177,7 @@ COEXISTENCE = WhatsApp(
     Source.MSGAPP_COEX,
     "WhatsApp with the Business app",
     ("msgapp", "msgapp_coex"),
-    msgspec.structs.replace(CAPABILITIES, per_second=20),
+    msgspec.structs.replace(CAPABILITIES, per_second=20, high_per_second=None),
 )
 
 CHANNELS: Sequence[Channel] = (CLOUD, COEXISTENCE)
