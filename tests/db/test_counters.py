@@ -3,11 +3,14 @@ import random
 from collections.abc import AsyncIterator
 
 import httpx
+import msgspec
 import pytest
 
-from sapa.db.counters import fold, get_total
+from sapa.db.counters import BATCH, fold, get_total
 from sapa.db.pool import Connection, Database, open_database
+from sapa.db.queries import FOLD
 from tests.conftest import Installation, connect
+from tests.db.scratch import connect as connect_to
 from tests.db.scratch import migrated_database
 from tests.factories import Environments, make_customer, make_key
 
@@ -136,3 +139,45 @@ async def test_many_folds_at_once_count_each_change_once(quiet: Database) -> Non
     await asyncio.gather(*(fold(quiet) for _ in range(4)))
     async with quiet.connection() as db:
         assert [await get_total(db, company_id, "orders") for company_id in (4, 5, 6)] == [50, 50, 50]
+
+
+async def add_many(db: Connection, company_id: int, changes: int) -> None:
+    await db.execute(
+        """
+        INSERT INTO counter_deltas (company_id, counter, cell, delta)
+        SELECT $1, CASE WHEN n % 2 = 0 THEN 'orders' ELSE 'customers' END, 'cell ' || n % 5, 1
+          FROM generate_series(1, $2) AS n""",
+        company_id, changes,
+    )  # fmt: skip
+
+
+async def test_more_than_a_batch_is_folded_in_several(quiet: Database) -> None:
+    changes = 2 * BATCH + 1_000
+    async with quiet.connection() as db:
+        await add_many(db, 7, changes)
+    await fold(quiet)
+    async with quiet.connection() as db:
+        assert [await get_total(db, 7, counter) for counter in ("orders", "customers")] == [changes / 2] * 2
+        assert await db.fetchval("SELECT count(*) FROM counter_deltas WHERE company_id = 7") == 0
+
+
+@pytest.mark.one_server("reads a plan of the server that has the rows")
+async def test_a_fold_reads_each_change_a_few_times_whatever_the_statistics_say(
+    installation: Installation,
+) -> None:
+    """They are taken while nothing waits, as they mostly are. Otherwise a long backlog is never folded in time."""
+    changes = 2_000
+    async with (
+        migrated_database(installation.server) as scratch,
+        connect_to(scratch.owner_url) as owner,
+        open_database(scratch.app_url) as database,
+        database.connection() as db,
+    ):
+        await add_many(db, 1, changes)
+        await fold(database)
+        await owner.execute("ANALYZE counter_deltas")
+        await add_many(db, 1, changes)
+        text = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {FOLD.text}"
+        plan = msgspec.json.decode(await db.fetchval(text, 1, changes))[0]["Plan"]
+        assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 20 * changes
+        assert await get_total(db, 1, "orders") == changes

@@ -46,12 +46,16 @@ COMPANIES_TO_FOLD = sql(
 
 NEXT_DELTAS = sql(build_is_waiting("counter_deltas"), crosses=WORKER)
 
+# Up to the last of so many, in the order of the key. By IN, the first ones would be listed anew for each row that is
+# deleted: the table is empty most of the time, and so the planner thinks that it is.
 FOLD = sql(
     """
-    WITH folded AS (
+    WITH first AS (
+        SELECT counter, id FROM counter_deltas WHERE company_id = $1 ORDER BY counter, id LIMIT $2
+    ), folded AS (
         DELETE FROM counter_deltas
          WHERE company_id = $1
-           AND (counter, id) IN (SELECT counter, id FROM counter_deltas WHERE company_id = $1 LIMIT $2)
+           AND (counter, id) <= (SELECT counter, id FROM first ORDER BY counter DESC, id DESC LIMIT 1)
         RETURNING counter, cell, delta
     ), stored AS (
         INSERT INTO counter_cells AS c (company_id, counter, cell, total)
