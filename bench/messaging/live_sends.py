@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from bench.api.load import Load, Measurement, measure, run_wrk
 from bench.findings import Table, Verdict, at_least, ratios, spread
 from bench.ground import Ground
+from bench.loyalty.owner import open_owner
 from bench.messaging.bare import PROVIDER
 from bench.messaging.numbers import SOURCE, ConnectedNumber, connect_number
 from bench.say import say
@@ -31,6 +32,8 @@ async def measure_live_sends(ground: Ground, rounds: int, seconds: int) -> dict[
             measured: dict[str, list[Measurement]] = {server.name: [] for server in (bare, sapa)}
             for server in (bare, sapa):
                 await run_wrk(server, load, ground.folder)
+            async with open_owner(ground) as db:
+                await db.execute("ANALYZE")  # as PostgreSQL does by itself within a minute
             for _ in range(rounds):
                 for server in (bare, sapa):
                     measured[server.name].append(await measure(server, ground.postgres, load, ground.folder))
