@@ -159,9 +159,11 @@ $(VENV)/run.stamp: requirements/run.txt pyproject.toml | $(VENV)/bin/pip
 $(SITE): $(wildcard *.md docs/*.md docs/*/*.md docs/generator/*.py docs/generator/theme/*) | $(VENV)/run.stamp
 	@scripts/build-docs $(BIN) || echo "The documentation was not built. To see why, and to try again: make site" >&2
 
-$(VENV)/dev.stamp: requirements/dev.txt $(VENV)/run.stamp
-	$(BIN)/pip install --quiet --require-hashes -r requirements/dev.txt
-	@touch $@
+# What run.stamp stands for is installed with it.
+$(VENV)/dev.stamp: requirements/dev.txt requirements/run.txt pyproject.toml | $(VENV)/bin/pip
+	@scripts/install-locked $(BIN) requirements/dev.txt
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $(VENV)/run.stamp $@
 
 $(VENV)/openapi.stamp: $(wildcard requirements/openapi/*) | $(VENV)/dev.stamp
 	@scripts/test-tools openapi $(PYTHON) $(VENV)/openapi

@@ -105,6 +105,7 @@ async def test_a_full_pipe_stalls_no_request_and_loses_no_line(
         assert {line["request_id"] for line in lines if line["event"] == event} == ids
 
 
+@pytest.mark.long
 async def test_a_broken_pipe_stalls_no_request_and_no_stop(
     api: tuple[subprocess.Popen[bytes], str], pipe: Pipe, key: MadeKey
 ) -> None:

@@ -151,6 +151,7 @@ async def test_an_upgrade_migrates_as_well(fresh: Path) -> None:
         await now.stop()
 
 
+@pytest.mark.long
 def test_an_upgrade_that_was_interrupted_at_its_end_is_finished(fresh: Path) -> None:
     copy_prepared(fresh)
     (fresh / "pg").rename(fresh / "pg.upgraded")

@@ -127,6 +127,7 @@ def test_a_restored_data_folder_serves_the_same_shop(source: Source, folder: Pat
     assert "The database is not empty" in again.sentence()
 
 
+@pytest.mark.long
 async def test_a_bucket_holds_backups_like_a_folder(source: Source, empty: Scratch) -> None:
     with run_object_server() as url:
         first = source.run("backup", url, "--json").json()
@@ -161,6 +162,7 @@ async def test_a_changed_byte_is_noticed_and_nothing_is_restored(
     assert await count_companies(empty) == 2
 
 
+@pytest.mark.long
 async def test_a_missing_part_is_noticed_and_nothing_is_restored(source: Source, damaged: Path, empty: Scratch) -> None:
     find_file(damaged, "orders/000000.gz").unlink()
     assert "The backup cannot be read" in restore(source, empty, str(damaged)).sentence()
@@ -172,6 +174,7 @@ def edit_manifest(place: Path, **changes: Any) -> None:
     path.write_bytes(msgspec.json.encode(msgspec.json.decode(path.read_bytes()) | changes))
 
 
+@pytest.mark.long
 async def test_rows_that_the_manifest_does_not_have_are_noticed(source: Source, damaged: Path, empty: Scratch) -> None:
     path = find_file(damaged, "manifest.json")
     tables = msgspec.json.decode(path.read_bytes())["tables"]

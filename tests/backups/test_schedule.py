@@ -97,6 +97,7 @@ async def test_a_backup_that_failed_is_reported(source: Source, tmp_path: Path) 
         await db.execute("DELETE FROM backup_runs")
 
 
+@pytest.mark.long
 async def test_a_backup_that_cannot_begin_is_recorded_and_tried_again_later(
     installation: Installation, tmp_path: Path
 ) -> None:

@@ -45,6 +45,7 @@ def test_a_command_in_the_wrong_folder_says_so_and_makes_nothing(tmp_path: Path)
     assert not folder.exists()
 
 
+@pytest.mark.long
 def test_migrate_says_what_it_did_and_then_that_there_is_nothing_to_do(tmp_path: Path) -> None:
     first, second = sapa_process(tmp_path / "data", "migrate"), sapa(tmp_path / "data", "migrate")
     assert (first.code, second.code) == (0, 0)

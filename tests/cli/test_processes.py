@@ -11,10 +11,14 @@ from tests.factories import Environments
 @pytest.mark.parametrize(
     "command",
     [
-        "key list", "clock show", "loyalty reconcile", "token list", "channel list", "user list", "agent list",
+        "key list",
         "analytics rebuild",
+        *(
+            pytest.param(command, marks=pytest.mark.long)
+            for command in ("clock show", "loyalty reconcile", "token list", "channel list", "user list", "agent list")
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_command_prints_the_same_in_a_process_of_its_own(
     installation: Installation, company: Environments, command: str
 ) -> None:

@@ -167,7 +167,7 @@ async def test_ticks_find_their_rows_again(page: Page, api: httpx.AsyncClient) -
 @pytest.mark.parametrize(
     ("language", "own", "british"),
     [
-        ("en", "Indonesian (id)", "English (United Kingdom) (en_GB)"),
+        pytest.param("en", "Indonesian (id)", "English (United Kingdom) (en_GB)", marks=pytest.mark.long),
         ("id", "Indonesia (id)", "Inggris (Inggris Raya) (en_GB)"),
     ],
 )
@@ -204,7 +204,7 @@ NAMES = "(select) => [...select.options].map((option) => option.textContent)"
 @pytest.mark.parametrize(
     ("language", "country", "currency", "own"),
     [
-        ("en", "Japan (JP)", "Indonesian Rupiah (IDR)", "The company's"),
+        pytest.param("en", "Japan (JP)", "Indonesian Rupiah (IDR)", "The company's", marks=pytest.mark.long),
         ("id", "Jepang (JP)", "Rupiah Indonesia (IDR)", "Ikut perusahaan"),
     ],
 )

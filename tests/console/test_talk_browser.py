@@ -162,7 +162,7 @@ BAR = """(bar) => {
 }"""
 
 
-@pytest.mark.parametrize("language", ["en", "id"])
+@pytest.mark.parametrize("language", [pytest.param("en", marks=pytest.mark.long), "id"])
 async def test_the_bar_of_a_conversation_is_one_line_beside_the_customer(
     browser: Browser, installation: Installation, database: Database, desk: Desk, email: str, language: str
 ) -> None:
@@ -200,7 +200,7 @@ HEAD = """(head) => {
 }"""
 
 
-@pytest.mark.parametrize("language", ["en", "id"])
+@pytest.mark.parametrize("language", [pytest.param("en", marks=pytest.mark.long), "id"])
 async def test_a_narrow_conversation_has_its_lesser_actions_in_a_menu(
     browser: Browser, installation: Installation, database: Database, desk: Desk, email: str, language: str
 ) -> None:

@@ -60,7 +60,11 @@ async def wait_for_worker(page: Page) -> None:
 
 
 @pytest.mark.parametrize(
-    ("language", "title", "again"), [("en", "You're offline", "Try again"), ("id", "Anda sedang offline", "Coba lagi")]
+    ("language", "title", "again"),
+    [
+        pytest.param("en", "You're offline", "Try again", marks=pytest.mark.long),
+        ("id", "Anda sedang offline", "Coba lagi"),
+    ],
 )
 async def test_offline_there_is_a_page_and_nothing_private_is_kept(
     browser: Browser, installation: Installation, database: Database, email: str, language: str, title: str, again: str

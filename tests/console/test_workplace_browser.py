@@ -55,7 +55,7 @@ async def email(database: Database, company: Environments) -> str:
     return await make_person(database, company)
 
 
-@pytest.mark.parametrize("language", ["id", "en"])
+@pytest.mark.parametrize("language", ["id", pytest.param("en", marks=pytest.mark.long)])
 async def test_an_amount_is_stored_as_meant_and_echoed_before(
     browser: Browser,
     installation: Installation,

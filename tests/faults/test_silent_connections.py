@@ -79,6 +79,7 @@ def count_connections(api: ApiServer) -> list[int]:
     return [len([one for one in each.net_connections("tcp") if one.status == "ESTABLISHED"]) for each in api.workers]
 
 
+@pytest.mark.long
 def test_the_soft_limit_of_files_is_raised(installation: Installation) -> None:
     with run_api(installation) as api:
         (worker,) = api.workers
@@ -95,6 +96,7 @@ def test_an_address_keeps_its_newest_connections_and_others_are_not_touched(inst
         assert ask_healthz(connect(1, STRANGER)[0]) == b"HTTP/1.1 200"
 
 
+@pytest.mark.long
 def test_a_trusted_proxy_holds_as_many_as_it_needs(installation: Installation) -> None:
     with run_api(installation, SAPA_TRUSTED_PROXIES=STRANGER, **TIGHT) as api, silent(api) as connect:
         sockets = connect(100, STRANGER)
@@ -102,6 +104,7 @@ def test_a_trusted_proxy_holds_as_many_as_it_needs(installation: Installation) -
         assert not any(is_closed(one) for one in sockets)
 
 
+@pytest.mark.long
 def test_callers_who_do_not_read_their_response_keep_nobody_out(installation: Installation) -> None:
     request = b"GET /customer/v1/docs HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with run_api(installation, **TIGHT) as api, silent(api) as connect:

@@ -40,6 +40,7 @@ def test_the_audit_covers_both_lists_and_installs_nothing() -> None:
     assert "audit" not in read_recipe("test")
 
 
+@pytest.mark.long
 def test_the_bill_of_materials_lists_every_package_with_its_hashes(tmp_path: Path) -> None:
     recipe = read_recipe("sbom").split()
     arguments = recipe[recipe.index("$(BIN)/cyclonedx-py") + 1 :]

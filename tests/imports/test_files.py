@@ -122,6 +122,7 @@ def export(installation: Installation, company: Environments, output: Path) -> O
     return sapa(installation.data, "export", "customers", "--company", str(company.live), "--output", str(output))
 
 
+@pytest.mark.long
 async def test_an_export_to_a_full_device_is_reported(installation: Installation, company: Environments) -> None:
     done = sapa_process(
         installation.data, "export", "customers", "--company", str(company.live), "--output", "/dev/full"

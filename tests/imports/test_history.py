@@ -101,6 +101,7 @@ async def test_with_effects_an_order_earns_takes_stock_and_emits(
     assert (await read_points(api), await read_stock(api)) == ("100", 8)
 
 
+@pytest.mark.long
 async def test_with_effects_money_without_a_date_has_the_orders(
     installation: Installation, company: Environments, api: httpx.AsyncClient, tmp_path: Path, shop: dict[str, Any]
 ) -> None:
@@ -114,6 +115,7 @@ async def test_with_effects_money_without_a_date_has_the_orders(
         assert [refund["createdAt"] for refund in stored["refunds"]] == ["2025-03-01T01:00:00.000Z"]
 
 
+@pytest.mark.long
 async def test_an_order_that_was_archived_here_stays_archived(
     installation: Installation, company: Environments, api: httpx.AsyncClient, tmp_path: Path
 ) -> None:
@@ -153,6 +155,7 @@ async def test_a_later_export_of_the_same_shop_brings_in_what_changed(
     assert (order["totalPaid"], order["totalRefunded"]) == (100000, 30000)
 
 
+@pytest.mark.long
 async def test_an_order_that_was_fulfilled_and_then_cancelled_stays_fulfilled(
     installation: Installation, company: Environments, api: httpx.AsyncClient, tmp_path: Path
 ) -> None:

@@ -63,8 +63,14 @@ def count_calls(content: bytes) -> int:
 
 @pytest.mark.parametrize(
     "line",
-    [b'x"y,"z\n', b'a",b,"c\n', b'"x\n', b'x,"y\n', b'"a""\n', b'x,"y\n' + b"z\n" * 40],
-    ids=["never closed", "closed at the end, too many cells", "text behind", "open", "doubled", "few open"],
+    [
+        pytest.param(b'x"y,"z\n', id="never closed"),
+        pytest.param(b'a",b,"c\n', id="closed at the end, too many cells", marks=pytest.mark.long),
+        pytest.param(b'"x\n', id="text behind", marks=pytest.mark.long),
+        pytest.param(b'x,"y\n', id="open", marks=pytest.mark.long),
+        pytest.param(b'"a""\n', id="doubled", marks=pytest.mark.long),
+        pytest.param(b'x,"y\n' + b"z\n" * 40, id="few open"),
+    ],
 )
 def test_stray_quotes_cost_no_more_than_the_file_is_long(line: bytes) -> None:
     lines = 3_000 // line.count(b"\n")

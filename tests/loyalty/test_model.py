@@ -47,7 +47,14 @@ def client(installation: Installation, key: str) -> Iterator[httpx.Client]:
         yield opened
 
 
-@pytest.mark.parametrize(("machine", "examples"), [(Ledger, 12), (Redeeming, 10), (Everything, 8)])
+@pytest.mark.parametrize(
+    ("machine", "examples"),
+    [
+        pytest.param(Ledger, 12, marks=pytest.mark.long),
+        pytest.param(Redeeming, 10, marks=pytest.mark.long),
+        (Everything, 8),
+    ],
+)
 def test_the_ledger_behaves_like_its_rules(
     client: httpx.Client, installation: Installation, company: Environments, machine: type[Machine], examples: int
 ) -> None:

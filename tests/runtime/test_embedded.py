@@ -197,6 +197,7 @@ async def test_server_that_outlived_its_holder_is_replaced(data: Path) -> None:
             assert await has_mark(successor.owner_url)
 
 
+@pytest.mark.long
 async def test_number_of_a_gone_server_is_no_obstacle(data: Path) -> None:
     async with open_embedded(data):
         left = (data / "pg" / "postmaster.pid").read_text()
@@ -205,6 +206,7 @@ async def test_number_of_a_gone_server_is_no_obstacle(data: Path) -> None:
         assert await ask(server.app_url, "SELECT 1") == 1
 
 
+@pytest.mark.long
 async def test_unrelated_process_with_the_number_of_a_gone_server_lives_on(data: Path) -> None:
     async with open_embedded(data):
         left = (data / "pg" / "postmaster.pid").read_text().split("\n")

@@ -67,6 +67,7 @@ def listen_next_to_a_free_port(other: socket.socket) -> int:
             return port
 
 
+@pytest.mark.long
 def test_the_next_free_port_is_used_logged_and_shown_by_doctor(installation: Installation) -> None:
     with socket.socket() as other:
         port = listen_next_to_a_free_port(other)
@@ -149,6 +150,7 @@ def test_silent_connections_do_not_keep_others_out_for_long(server: ApiServer) -
             connection.close()
 
 
+@pytest.mark.long
 def test_an_address_that_is_taken_is_named(installation: Installation) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))

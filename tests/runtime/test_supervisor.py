@@ -188,6 +188,7 @@ async def test_stops_everything_when_asked(sapa: Serving, request_to_stop: signa
     assert "Sapa has stopped." in sapa.output
 
 
+@pytest.mark.long
 async def test_second_request_hurries(sapa: Serving) -> None:
     await sapa.ready()
     everything = sapa.everything()
@@ -199,6 +200,7 @@ async def test_second_request_hurries(sapa: Serving) -> None:
     assert not any(map(is_alive, everything))
 
 
+@pytest.mark.long
 async def test_stop_during_the_first_start(serve: Start, folder: Path) -> None:
     sapa = serve()
     await sapa.sees(lambda: (folder / "data" / "lock").exists())
@@ -243,6 +245,7 @@ async def test_start_right_after_a_kill_of_the_supervisor(sapa: Serving, serve: 
     assert await all_gone(everything)
 
 
+@pytest.mark.long
 async def test_kill_of_an_api_process_and_at_once_of_its_successor(running: Serving) -> None:
     api = running.get("api")
     before = [api, *api.children()]
@@ -336,6 +339,7 @@ async def test_outside_database(serve: Start, folder: Path) -> None:
         await sapa.clean_up()
 
 
+@pytest.mark.long
 async def test_outside_database_that_is_away_is_reported_in_a_sentence(serve: Start, port: int) -> None:
     sapa = serve(SAPA_DATABASE_URL=f"postgresql://nobody:secret@127.0.0.1:{port}/sapa")
     assert await sapa.exit_code() == 1

@@ -132,6 +132,7 @@ async def test_a_call_and_its_webhook_are_one_trace(installation: Installation, 
     assert set(counted.values()) == {1}
 
 
+@pytest.mark.long
 def test_nothing_is_imported_when_traces_are_off() -> None:
     assert read_settings({}).traces.url is None
     program = "import sys, sapa.cli, sapa.app; sys.exit(any(name.startswith('opentelemetry') for name in sys.modules))"

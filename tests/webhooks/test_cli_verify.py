@@ -132,6 +132,7 @@ def test_problems_are_reported_with_exit_code_1(case: Case, spoil: object, told:
     assert told in " ".join(report["problems"])
 
 
+@pytest.mark.long
 @pytest.mark.processes
 def test_headers_can_come_from_a_file_and_the_body_from_standard_input(tmp_path: Path) -> None:
     """As copied from a proxy's log: the request's first line stands above its headers."""

@@ -140,6 +140,7 @@ def fewer_than(post: Database, company_id: int, before: int) -> Callable[[], Awa
     return look
 
 
+@pytest.mark.long
 async def test_two_workers_share_the_load_and_send_nothing_twice(
     post: Database, seal: Vault, client: Environments, station: Station, crew: Crew
 ) -> None:

@@ -127,6 +127,7 @@ async def test_a_worker_that_is_asked_to_stop_finishes_and_releases_its_leases(
     assert await ask(database, held) == 0
 
 
+@pytest.mark.long
 async def test_the_leases_of_a_killed_worker_are_taken_over_when_they_end(
     scratch: Scratch, database: Database, tmp_path: Path
 ) -> None:
@@ -239,6 +240,7 @@ async def test_a_worker_outlives_the_absence_of_its_database(
     assert await ask(database, "SELECT sum(total) FROM counter_cells") == 60
 
 
+@pytest.mark.long
 async def test_a_worker_starts_before_its_database_and_stops_without_it(scratch: Scratch, tmp_path: Path) -> None:
     nowhere = Scratch("", "", "postgresql://nobody@127.0.0.1:1/nothing")
     log = tmp_path / "log"

@@ -63,6 +63,7 @@ async def test_a_process_that_hangs_is_killed_at_the_deadline(
     assert await is_parsed(parsers)
 
 
+@pytest.mark.long
 async def test_a_process_that_dies_is_replaced(parsers: Parsers) -> None:
     assert await is_parsed(parsers)
     [process] = list_children()
@@ -75,6 +76,7 @@ async def test_a_process_that_dies_is_replaced(parsers: Parsers) -> None:
             continue
 
 
+@pytest.mark.long
 async def test_a_process_that_nobody_needs_ends_and_the_next_callback_gets_another(
     parsers: Parsers, monkeypatch: pytest.MonkeyPatch
 ) -> None:

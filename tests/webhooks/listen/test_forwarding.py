@@ -193,6 +193,7 @@ async def test_a_token_from_elsewhere_chosen_kinds_and_lines_for_people(
     assert not (tmp_path / "no-database-here").exists()
 
 
+@pytest.mark.long
 async def test_without_an_address_events_are_shown(
     victim: Installation, database: Database, company: Environments, api: httpx.AsyncClient, tmp_path: Path
 ) -> None:
@@ -208,6 +209,7 @@ async def test_without_an_address_events_are_shown(
         assert await tokens.list_tokens(db, company.live) == [], "the token it made for itself is gone with it"
 
 
+@pytest.mark.long
 async def test_an_own_token_that_was_revoked_is_replaced(
     victim: Installation, database: Database, company: Environments, api: httpx.AsyncClient, tmp_path: Path
 ) -> None:
@@ -240,6 +242,7 @@ async def test_a_forward_that_fails_is_shown_and_tried_again(
     assert {line["id"] for line in failed} == {forwarded[0]["id"]}
 
 
+@pytest.mark.long
 async def test_ready_is_not_printed_before_there_is_a_stream(
     victim: Installation, company: Environments, tmp_path: Path
 ) -> None:

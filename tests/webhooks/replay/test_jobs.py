@@ -280,6 +280,7 @@ async def spoil_progress(post: Database, company_id: int, text: str | None) -> N
         await db.execute("UPDATE webhook_endpoints SET progress = $2 WHERE company_id = $1", company_id, text)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("alone")
 async def test_a_long_absence_keeps_nobody_waiting(
     post: Database, seal: Vault, client: Environments, station: Station, monkeypatch: pytest.MonkeyPatch
