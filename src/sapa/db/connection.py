@@ -71,10 +71,15 @@ def _get_first(rows: Any) -> Any:
     return rows[0] if rows else None
 
 
+def _get_status(result: Any) -> Any:
+    _, status, _ = result
+    return status.decode()
+
+
 class TranslatingConnection(Connection):
     """Raises DatabaseAway when the database is lost during a statement, and for no other reason.
 
-    Every read passes here, and one more coroutine costs a microsecond: the three fetches return that of `_run`.
+    Every statement passes here, and one more coroutine costs a microsecond: the fetches return that of `_run`.
     """
 
     def fetch(
@@ -100,6 +105,7 @@ class TranslatingConnection(Connection):
         timeout: float | None,
         kind: Any,
         choose: Callable[[Any], Any],
+        has_status: bool = False,
     ) -> Any:
         """A statement that is prepared already is run at once; asyncpg's way there takes four more coroutines. Whatever
         is unusual goes that way: the first time, a traced call, a table that has changed since."""
@@ -109,7 +115,7 @@ class TranslatingConnection(Connection):
             statement = self._stmt_cache.get((query, kind or protocol.get_record_class(), False))  # type: ignore[attr-defined]
             if statement is not None and not self._query_loggers:  # type: ignore[attr-defined]
                 try:
-                    return choose(await protocol.bind_execute(statement, args, "", limit, False, timeout))
+                    return choose(await protocol.bind_execute(statement, args, "", limit, has_status, timeout))
                 except OutdatedSchemaCacheError:
                     await self.reload_schema_state()
                     raise
@@ -117,14 +123,18 @@ class TranslatingConnection(Connection):
                     self._drop_global_statement_cache()  # type: ignore[attr-defined]
                     if protocol.is_in_transaction():
                         raise
-            return choose(await self._execute(query, args, limit, timeout, record_class=kind))  # type: ignore[attr-defined]
+            return choose(
+                await self._execute(query, args, limit, timeout, return_status=has_status, record_class=kind)  # type: ignore[attr-defined]
+            )
         except _STATEMENT as error:
             _raise_translated(self, error)
             raise
 
     async def execute(self, query: str, *args: object, timeout: float | None = None) -> str:
+        if args:
+            return str(await self._run(query, args, 0, timeout, None, _get_status, has_status=True))
         try:
-            return await super().execute(query, *args, timeout=timeout)
+            return await super().execute(query, timeout=timeout)
         except _STATEMENT as error:
             _raise_translated(self, error)
             raise
