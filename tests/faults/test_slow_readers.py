@@ -1,5 +1,6 @@
-"""Readers of exports that fall asleep or leave hold no connection of the API, and leave no traceback."""
+"""Readers that fall asleep or leave hold no connection of the API and no memory, and leave no traceback."""
 
+import time
 from collections.abc import Iterator
 
 import httpx
@@ -17,6 +18,11 @@ READERS = 6
 CUSTOMERS = 20_000
 """About 20 MB: more than sockets hold."""
 PATH = "/console/live/exports/customers.csv"
+DOCUMENT = "/customer/v1/openapi.json"
+STRANGERS = 30
+AT_ONCE = 8
+"""Requests whose responses are more than a socket holds: about 1 MB each."""
+MOST_GROWTH = 20 * 1_048_576
 FILL = """
     INSERT INTO customers (company_id, id, first_name, phone_number, tags, addresses, additional_data,
                            subscription_status, search_text)
@@ -52,6 +58,18 @@ async def test_readers_that_fall_asleep_hold_no_connection_of_the_api(
             assert sorted(statuses) == [200, 200] + [429] * (READERS - 2)
             for _ in range(5 * POOL):
                 assert (await caller.get(f"{server.address}/customer/v1/customers")).status_code == 200
+
+
+def test_strangers_that_fall_asleep_over_a_document_do_not_fill_the_memory(server: ApiServer) -> None:
+    with asleep(server.port, DOCUMENT, "", AT_ONCE):  # what a process keeps from its first requests
+        pass
+    (process,) = server.workers
+    before = process.memory_info().rss
+    with asleep(server.port, DOCUMENT, "", STRANGERS, AT_ONCE) as statuses:
+        assert statuses == [200] * STRANGERS
+        time.sleep(3)
+        growth = process.memory_info().rss - before
+    assert growth < MOST_GROWTH
 
 
 @pytest.mark.long

@@ -8,6 +8,7 @@ import httpx
 
 from sapa.db.pool import Database
 from tests.factories import Environments, add_points, make_order, make_redemption, make_reservation, make_reward
+from tests.javascript import print_again
 from tests.loyalty.conftest import MoveClock
 from tests.loyalty.ledger_steps import adjust, close, wallet_of
 from tests.loyalty.redemption_steps import end, fail, redeem, redemptions_of
@@ -105,3 +106,19 @@ async def test_every_change_of_a_redemption_is_announced_once_and_recorded_on_th
         ("redemption_expired", "system", "Kopi gratis: reserved → expired", None),
         ("redemption_failed", "api", "Kopi gratis: committed → failed", "The till broke"),
     ]
+
+
+async def test_a_receiver_that_prints_a_redemption_again_gets_the_same_bytes(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments, ayu: str
+) -> None:
+    await add_points(sandbox, ayu, 100)
+    own = {"b": 1.0, "2": 1e5, "1": [1.5, {"9": -0.0, "id": 12345678901234567890}]}
+    redeemed = await redeem(sandbox, ayu, await make_reward(sandbox), metadata=own)
+    assert redeemed.status_code == 200, redeemed.text
+    async with database.connection() as db:
+        rows = await db.fetch(
+            "SELECT body FROM events WHERE company_id = $1 AND kind LIKE 'loyalty.redemption.%'", company.test
+        )
+    bodies = [bytes(row[0]).decode() for row in rows]
+    assert '"metadata":{"1":[1.5,{"9":0,"id":"12345678901234567890"}],"2":100000,"b":1}' in bodies[0]
+    assert bodies == [print_again(body) for body in bodies]

@@ -59,6 +59,19 @@ async def test_guessing_is_slowed_down_also_where_many_guess_at_once(
         assert (await sign_in(client, email)).status_code == 429
 
 
+async def test_a_caller_behind_a_proxy_that_adds_a_header_of_its_own_cannot_choose_the_network_that_is_counted(
+    installation: Installation, database: Database, company: Environments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    email = await make_person(database, company)
+    limits = {"account and network": 100, "network": 2, "account": 100, "browser": 100}
+    monkeypatch.setattr(actions, "MOST_FAILURES", limits)
+    async with open_own(installation, peer="10.0.0.1", SAPA_TRUSTED_PROXIES="10.0.0.0/8") as client:
+        form = {"token": await read_token(client, "/sign-in"), "email": email, "password": "wrong"}
+        for number, status in enumerate((401, 401, 429)):
+            hops = httpx.Headers([("x-forwarded-for", f"198.51.100.{number}"), ("x-forwarded-for", "203.0.113.90")])
+            assert (await client.post("/sign-in", data=form, headers=hops)).status_code == status
+
+
 async def test_networks_and_accounts_that_are_not_there_are_counted_and_the_right_password_forgives(
     installation: Installation, database: Database, company: Environments, monkeypatch: pytest.MonkeyPatch
 ) -> None:

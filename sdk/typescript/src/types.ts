@@ -793,7 +793,7 @@ export interface AdjustmentIn {
   reason?: string | null | undefined;
   /** Your own key, which never expires: the same request with the same key returns the same entry. */
   idempotencyKey?: string | null | undefined;
-  /** Your own data, stored unchanged. */
+  /** Your own data. Numbers beyond 9007199254740991 become strings of their digits. */
   metadata?: Record<string, unknown> | null | undefined;
 }
 
@@ -2301,7 +2301,7 @@ export interface InteractiveMessageIn {
   replyTo?: string | null | undefined;
   /** The agent who sends the message. */
   agentId?: number | null | undefined;
-  /** Your own data, stored unchanged. */
+  /** Your own data. Numbers beyond 9007199254740991 become strings of their digits. */
   metadata?: Record<string, unknown> | null | undefined;
   interactive: ButtonsIn | ListIn | LinkIn | FlowIn | ProductMessageIn | ProductListIn | LocationRequestIn;
 }
@@ -2608,7 +2608,7 @@ export interface MediaMessageIn {
   replyTo?: string | null | undefined;
   /** The agent who sends the message. */
   agentId?: number | null | undefined;
-  /** Your own data, stored unchanged. */
+  /** Your own data. Numbers beyond 9007199254740991 become strings of their digits. */
   metadata?: Record<string, unknown> | null | undefined;
   /** A public URL, or the `mediaUrl` of a message. Required without attachmentId. */
   mediaUrl?: string | null | undefined;
@@ -2761,7 +2761,7 @@ export interface MessageIn {
   replyTo?: string | null | undefined;
   /** The agent who sends the message. */
   agentId?: number | null | undefined;
-  /** Your own data, stored unchanged. */
+  /** Your own data. Numbers beyond 9007199254740991 become strings of their digits. */
   metadata?: Record<string, unknown> | null | undefined;
   message: string;
   imageUrl?: string | null | undefined;
@@ -3771,7 +3771,7 @@ export interface RedeemIn {
   voucherCode?: string | null | undefined;
   /** Your own key, which never expires: the same request with the same key returns the same entry. */
   idempotencyKey?: string | null | undefined;
-  /** Your own data, stored unchanged. */
+  /** Your own data. Numbers beyond 9007199254740991 become strings of their digits. */
   metadata?: Record<string, unknown> | null | undefined;
 }
 
@@ -5294,7 +5294,7 @@ export interface TemplateMessageIn {
   replyTo?: string | null | undefined;
   /** The agent who sends the message. */
   agentId?: number | null | undefined;
-  /** Your own data, stored unchanged. */
+  /** Your own data. Numbers beyond 9007199254740991 become strings of their digits. */
   metadata?: Record<string, unknown> | null | undefined;
   template_name: string;
   template_source?: TemplateSource | null | undefined;

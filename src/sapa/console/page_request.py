@@ -23,7 +23,7 @@ from sapa.console.rendering import render
 from sapa.context import AppContext
 from sapa.db.pool import Tx
 from sapa.http import idempotency
-from sapa.http.allow_list import AllowList, client_address
+from sapa.http.allow_list import AllowList, read_client_address
 from sapa.http.endpoints import Base
 from sapa.http.errors import ApiError, Conflict, NotFound
 from sapa.http.responses import HttpResponse
@@ -105,9 +105,7 @@ class PageRequest(Struct):
 
     @property
     def address(self) -> str:
-        peer = self.request.client.host if self.request.client else ""
-        trusted = AllowList(self.context.settings.server.trusted_proxies)
-        return client_address(peer, self.request.headers.get("x-forwarded-for"), trusted)
+        return read_client_address(self.request, AllowList(self.context.settings.server.trusted_proxies))
 
     @property
     def origin(self) -> people.Origin:

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
+from starlette.requests import Request
+
 from sapa.settings import Network
 
 MOST_ENTRIES = 20
@@ -89,6 +91,12 @@ def client_address(peer: str, forwarded: str | None, trusted: AllowList) -> str:
         if address and not trusted.contains(address):
             return _normalise(address)
     return _normalise(peer)
+
+
+def read_client_address(request: Request, trusted: AllowList) -> str:
+    """The client of a page's request. A proxy may add its hop as a header of its own, behind the caller's."""
+    peer = request.client.host if request.client else ""
+    return client_address(peer, ",".join(request.headers.getlist("x-forwarded-for")), trusted)
 
 
 def _parse_hop(hop: str) -> str:

@@ -10,6 +10,7 @@ from msgspec import inspect
 from sapa.http.errors import FieldError, Invalid
 from sapa.http.integers import rewrite_integers
 from sapa.http.schemas import wire_type
+from sapa.values.json import encode_document
 from sapa.values.web_addresses import WEB_ADDRESS
 
 MOST_BYTES = 1_048_576
@@ -97,6 +98,17 @@ def decode_body(raw: bytes, decoder: BodyDecoder) -> Any:
         reason = "it is empty" if not raw else str(error)
         raise Invalid(f"The body is not valid JSON: {reason}.") from None
     return body
+
+
+def encode_own_data(field: str, data: object, most_bytes: int = MOST_BYTES) -> bytes:
+    """JSON of the caller's own, as it is stored and webhooks deliver it; raises Invalid."""
+    try:
+        encoded = encode_document(msgspec.to_builtins(data))
+    except RecursionError:
+        raise Invalid.field(field, "is nested too deeply. Use fewer levels") from None
+    if len(encoded) > most_bytes:
+        raise Invalid.field(field, f"must have at most {most_bytes} bytes")
+    return encoded
 
 
 def _refuse_vanishing_numbers(raw: bytes) -> None:

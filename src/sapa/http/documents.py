@@ -24,7 +24,8 @@ _accepts_gzip = re.compile(r"\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))").search
 class Documents:
     """The documents of one base. Each is built by the first request for it: that takes up to half a second.
 
-    They are stored compressed, as nearly every client reads them: a page is a tenth of its size on the wire.
+    They are stored compressed, as nearly every client reads them: a page is a tenth of its size on the wire. A document
+    that a client wanted plain is stored plain, too: unpacking it for each request would keep other callers waiting.
     """
 
     def __init__(self, base: Base, address: str, domains: Sequence[Routes]) -> None:
@@ -35,6 +36,7 @@ class Documents:
         self._pages = {self._page_path(page): page for page in list_reference_pages(base, domains)}
         self._lock = asyncio.Lock()
         self._built: dict[str, bytes] = {}
+        self._plain: dict[str, bytes] = {}
 
     @property
     def paths(self) -> list[str]:
@@ -56,7 +58,9 @@ class Documents:
         headers = {**headers, "vary": "accept-encoding"}
         if _accepts_gzip(request.headers.get("accept-encoding", "")):
             return Response(compressed, 200, {**headers, "content-encoding": "gzip"}, media_type)
-        return Response(gzip.decompress(compressed), 200, headers, media_type)
+        if request.url.path not in self._plain:
+            self._plain[request.url.path] = gzip.decompress(compressed)
+        return Response(self._plain[request.url.path], 200, headers, media_type)
 
     async def _get(self, path: str) -> bytes:
         async with self._lock:

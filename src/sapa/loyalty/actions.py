@@ -14,6 +14,7 @@ import msgspec
 from sapa.customers.types import CustomerRemoved
 from sapa.db.pool import Connection, Tx, notify_after_commit
 from sapa.events import CHANNEL, encode_events, is_silent
+from sapa.http.bodies import encode_own_data
 from sapa.http.errors import Invalid, NotFound
 from sapa.loyalty import queries
 from sapa.loyalty.ledger import WalletLedger
@@ -44,7 +45,6 @@ from sapa.timeline import actions as timeline
 from sapa.timeline.types import Source
 from sapa.values.company import Company
 from sapa.values.ids import CUSTOMER_ID
-from sapa.values.json import encode
 
 MOST_METADATA = 10_000
 END_OF_TIME = datetime.max.replace(tzinfo=UTC)
@@ -297,10 +297,7 @@ def parse_key(key: str | None) -> str | None:
 
 def build_metadata(metadata: dict[str, Any] | None) -> bytes | None:
     """The caller's metadata as stored; raises Invalid when it is too long."""
-    encoded = None if metadata is None else encode(metadata)
-    if encoded is not None and len(encoded) > MOST_METADATA:
-        raise Invalid.field("metadata", f"must have at most {MOST_METADATA} bytes")
-    return encoded
+    return None if metadata is None else encode_own_data("metadata", metadata, MOST_METADATA)
 
 
 def build_fingerprint(action: str, customer_id: str, body: msgspec.Struct) -> bytes:

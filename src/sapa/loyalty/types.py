@@ -52,7 +52,10 @@ LedgerKey = Annotated[
 ReferenceType = Annotated[str, Meta(min_length=1, max_length=100, description="What the points are for.")]
 ReferenceId = Annotated[str, Meta(min_length=1, max_length=255, description="Your id of what the points are for.")]
 Ttl = Annotated[int, Meta(ge=1, le=LONGEST_TTL_SECONDS, examples=[900])]
-Metadata = Annotated[dict[str, Any], Meta(max_length=100, description="Your own data, stored unchanged.")]
+Metadata = Annotated[
+    dict[str, Any],
+    Meta(max_length=100, description="Your own data. Numbers beyond 9007199254740991 become strings of their digits."),
+]
 
 
 class Wallet(Struct, frozen=True, rename="camel"):

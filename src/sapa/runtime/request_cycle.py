@@ -15,6 +15,7 @@ from sapa.traces import create_shared_task
 
 STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 BODILESS = {204, 304}
+LARGE_BYTES = 65_536
 IS_DRAINING = "is_draining"
 """In the state of requests."""
 
@@ -208,7 +209,11 @@ class RequestCycle:
             self._connection.complete()
 
     def _write(self, data: bytes) -> None:
+        """A large body is not copied: a document that many callers are slow to read is in memory once."""
         head, self._head = self._head, b""
+        if head and len(data) > LARGE_BYTES:
+            self._connection.write(head)
+            head = b""
         self._connection.write(head + data if head else data)
 
     def _frame(self, part: bytes, has_more: bool) -> bytes:

@@ -14,6 +14,7 @@ from tests import depth
 from tests.conftest import TLS, Installation
 from tests.factories import Environments, make_key
 from tests.http.wire import eventually
+from tests.javascript import print_again
 from tests.messaging.conftest import connect_messaging
 from tests.messaging.provider import NUMBER_SENT, Live, open_live
 from tests.messaging.send_steps import (
@@ -53,6 +54,34 @@ async def test_a_plain_message_is_answered_as_it_was_sent(sandbox: httpx.AsyncCl
     assert record["response"] == {"data": message}
     assert (record["sentAt"], record["createdAt"] <= record["sentAt"]) == (message["sentAt"], True)
     assert (record["endpointType"], record["source"], record["templateId"]) == ("send_message", "MSGAPP_CLOUD", None)
+
+
+async def test_a_receiver_that_prints_a_message_again_gets_the_same_bytes(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    own = '{"b":1.0,"2":1e5,"1":[1.50,{"9":-0.0,"id":12345678901234567890,"text":"\\u2028"}]}'
+    form = f'{{"type":"flow","body":"b","button":"Isi","flowId":"1","flowToken":"t","screen":"S","data":{own}}}'
+    for path, content in (
+        ("send", f'"message":"Halo!","metadata":{own}'),
+        ("send-interactive", f'"interactive":{form}'),
+    ):
+        body = f'{{"to":"{NUMBER}","sources":"MSGAPP_CLOUD",{content}}}'
+        sent = await sandbox.post(f"/messages/{path}", content=body, headers={"content-type": "application/json"})
+        assert sent.status_code == 200, sent.text
+    async with database.connection() as db:
+        events = await db.fetch("SELECT body FROM events WHERE company_id = $1 AND kind LIKE 'message.%'", company.test)
+    bodies = [bytes(event[0]).decode() for event in events]
+    assert len(bodies) >= 2
+    assert bodies == [print_again(body) for body in bodies]
+    data = sent.json()["data"]["interactive"]["data"]
+    assert data == {"1": [1.5, {"9": 0, "id": "12345678901234567890", "text": "\u2028"}], "2": 100_000, "b": 1}
+
+
+@pytest.mark.parametrize(("levels", "status"), [(300, 200), (900, 400)])
+async def test_metadata_may_be_nested_but_not_too_deeply(sandbox: httpx.AsyncClient, levels: int, status: int) -> None:
+    body = f'{{"to":"{NUMBER}","message":"Halo!","metadata":{{"a":{"[" * levels}{"]" * levels}}}}}'
+    sent = await sandbox.post("/messages/send", content=body, headers={"content-type": "application/json"})
+    assert sent.status_code == status, sent.text
 
 
 async def test_the_other_three_kinds_are_stored_with_their_content(sandbox: httpx.AsyncClient) -> None:

@@ -146,7 +146,7 @@ async def test_an_address_that_nobody_was_given_leads_nowhere(
 ) -> None:
     shipment = await parcels.create(sandbox, "custom")
     assert re.fullmatch(r"/t/[A-Za-z0-9_-]{22}", shipment["trackingPage"])
-    for path in (shipment["trackingPage"][:-1], f"/t/{shipment['id']}", "/t/x"):
+    for path in (shipment["trackingPage"][:-1], f"/t/{shipment['id']}", "/t/x", "/t/%00", "/t/%FF"):
         missing = await reader.get(path)
         assert missing.status_code == 404
         assert "Halaman ini tidak ditemukan" in missing.text

@@ -2084,7 +2084,7 @@ class AsyncLoyaltyResource(AsyncResource):
         - reason: Shown as the entry's note.
         - idempotency_key: Your own key, which never expires: the same request with the same key returns the
           same entry.
-        - metadata: Your own data, stored unchanged.
+        - metadata: Your own data. Numbers beyond 9007199254740991 become strings of their digits.
         """
         return await self._call(
             models.Adjusted,
@@ -2311,7 +2311,7 @@ class AsyncMessagesResource(AsyncResource):
           Default: `false`.
         - reply_to: The messageId2 of a message in this conversation, which the new one quotes.
         - agent_id: The agent who sends the message.
-        - metadata: Your own data, stored unchanged.
+        - metadata: Your own data. Numbers beyond 9007199254740991 become strings of their digits.
         - subject: The subject of an e-mail.
         """
         return await self._call(
@@ -2375,7 +2375,7 @@ class AsyncMessagesResource(AsyncResource):
           Default: `false`.
         - reply_to: The messageId2 of a message in this conversation, which the new one quotes.
         - agent_id: The agent who sends the message.
-        - metadata: Your own data, stored unchanged.
+        - metadata: Your own data. Numbers beyond 9007199254740991 become strings of their digits.
         - params: The parameters of the body, then of the header, then of the buttons in their order.
         - media_url: The file of a media header. components.header takes an uploaded one.
         - language: Required if the template has several and you want a certain one.
@@ -2435,7 +2435,7 @@ class AsyncMessagesResource(AsyncResource):
           Default: `false`.
         - reply_to: The messageId2 of a message in this conversation, which the new one quotes.
         - agent_id: The agent who sends the message.
-        - metadata: Your own data, stored unchanged.
+        - metadata: Your own data. Numbers beyond 9007199254740991 become strings of their digits.
         - media_url: A public URL, or the `mediaUrl` of a message. Required without attachmentId.
         - attachment_id: The id of an uploaded file, or of a file of a message; without mediaUrl.
         - media_type: Default: derived from the file, or from the URL's file extension.
@@ -2499,7 +2499,7 @@ class AsyncMessagesResource(AsyncResource):
           Default: `false`.
         - reply_to: The messageId2 of a message in this conversation, which the new one quotes.
         - agent_id: The agent who sends the message.
-        - metadata: Your own data, stored unchanged.
+        - metadata: Your own data. Numbers beyond 9007199254740991 become strings of their digits.
         """
         return await self._call(
             models.Message,
@@ -3468,7 +3468,7 @@ class AsyncRewardsResource(AsyncResource):
         - voucher_code: Your own code, without spaces; case is ignored. Generated if you leave it out.
         - idempotency_key: Your own key, which never expires: the same request with the same key returns the
           same entry.
-        - metadata: Your own data, stored unchanged.
+        - metadata: Your own data. Numbers beyond 9007199254740991 become strings of their digits.
         """
         return await self._call(
             models.Redeemed,

@@ -478,7 +478,7 @@ class AdjustmentIn(Struct, kw_only=True, rename="camel"):
     idempotency_key: str | None | NotGiven = NOT_GIVEN
     """Your own key, which never expires: the same request with the same key returns the same entry."""
     metadata: Mapping[str, Any] | None | NotGiven = NOT_GIVEN
-    """Your own data, stored unchanged."""
+    """Your own data. Numbers beyond 9007199254740991 become strings of their digits."""
 
 
 class AdvanceIn(Struct, kw_only=True):
@@ -2135,7 +2135,7 @@ class InteractiveMessageIn(Struct, kw_only=True, rename="camel"):
     agent_id: int | None | NotGiven = NOT_GIVEN
     """The agent who sends the message."""
     metadata: Mapping[str, Any] | None | NotGiven = NOT_GIVEN
-    """Your own data, stored unchanged."""
+    """Your own data. Numbers beyond 9007199254740991 become strings of their digits."""
     interactive: ButtonsIn | ListIn | LinkIn | FlowIn | ProductMessageIn | ProductListIn | LocationRequestIn
 
 
@@ -2471,7 +2471,7 @@ class MediaMessageIn(Struct, kw_only=True, rename="camel"):
     agent_id: int | None | NotGiven = NOT_GIVEN
     """The agent who sends the message."""
     metadata: Mapping[str, Any] | None | NotGiven = NOT_GIVEN
-    """Your own data, stored unchanged."""
+    """Your own data. Numbers beyond 9007199254740991 become strings of their digits."""
     media_url: str | None | NotGiven = NOT_GIVEN
     """A public URL, or the `mediaUrl` of a message. Required without attachmentId."""
     attachment_id: str | None | NotGiven = NOT_GIVEN
@@ -2634,7 +2634,7 @@ class MessageIn(Struct, kw_only=True, rename="camel"):
     agent_id: int | None | NotGiven = NOT_GIVEN
     """The agent who sends the message."""
     metadata: Mapping[str, Any] | None | NotGiven = NOT_GIVEN
-    """Your own data, stored unchanged."""
+    """Your own data. Numbers beyond 9007199254740991 become strings of their digits."""
     message: str
     image_url: str | None | NotGiven = NOT_GIVEN
     subject: str | None | NotGiven = NOT_GIVEN
@@ -3735,7 +3735,7 @@ class RedeemIn(Struct, kw_only=True, rename="camel"):
     idempotency_key: str | None | NotGiven = NOT_GIVEN
     """Your own key, which never expires: the same request with the same key returns the same entry."""
     metadata: Mapping[str, Any] | None | NotGiven = NOT_GIVEN
-    """Your own data, stored unchanged."""
+    """Your own data. Numbers beyond 9007199254740991 become strings of their digits."""
 
 
 class Redeemed(Struct, kw_only=True, frozen=True):
@@ -5419,7 +5419,7 @@ class TemplateMessageIn(
     agent_id: int | None | NotGiven = NOT_GIVEN
     """The agent who sends the message."""
     metadata: Mapping[str, Any] | None | NotGiven = NOT_GIVEN
-    """Your own data, stored unchanged."""
+    """Your own data. Numbers beyond 9007199254740991 become strings of their digits."""
     template_name: str
     template_source: TemplateSource | None | NotGiven = NOT_GIVEN
     params: Sequence[str] | NotGiven = NOT_GIVEN

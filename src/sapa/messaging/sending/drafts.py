@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from sapa.context import AppContext
 from sapa.db.pool import Connection
+from sapa.http.bodies import encode_own_data
 from sapa.http.errors import Invalid
 from sapa.messaging.channels.content_media import list_media, replace_media
 from sapa.messaging.channels.interface import (
@@ -59,7 +60,6 @@ from sapa.messaging.templates import text as template_text
 from sapa.messaging.templates.filling import MAX_PRODUCTS, FilledTemplate, fill_template, list_secrets, mask_values
 from sapa.messaging.templates.types import Template
 from sapa.values.company import Company
-from sapa.values.json import encode
 
 MAX_ROWS = 10
 
@@ -72,9 +72,7 @@ _PRIVATE_NAME = re.compile(r"(?:.*\.)?(?:localhost|local|internal|home\.arpa)", 
 
 
 async def prepare_draft(context: AppContext, db: Connection, company: Company, body: AnySendIn) -> MessageDraft:
-    metadata = None if body.metadata is None else encode(body.metadata)
-    if metadata is not None and len(metadata) > MAX_METADATA_BYTES:
-        raise Invalid.field("metadata", f"must have at most {MAX_METADATA_BYTES} bytes")
+    metadata = None if body.metadata is None else encode_own_data("metadata", body.metadata, MAX_METADATA_BYTES)
     match body:
         case MessageIn():
             return _draft_message(body, metadata)
@@ -252,7 +250,7 @@ def _draft_interactive(body: InteractiveMessageIn, metadata: bytes | None) -> Me
         content=_build_interactive(interactive),
         type="interactive",
         body=interactive.body,
-        interactive=encode(interactive),
+        interactive=encode_own_data("interactive", interactive),
         metadata=metadata,
     )
 

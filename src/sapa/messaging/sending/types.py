@@ -74,7 +74,10 @@ ReplyTo = Annotated[
     ),
 ]
 AgentId = Annotated[int, Meta(ge=1, le=2**53 - 1, description="The agent who sends the message.")]
-Metadata = Annotated[dict[str, Any], Meta(max_length=100, description="Your own data, stored unchanged.")]
+Metadata = Annotated[
+    dict[str, Any],
+    Meta(max_length=100, description="Your own data. Numbers beyond 9007199254740991 become strings of their digits."),
+]
 
 
 class SendIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):

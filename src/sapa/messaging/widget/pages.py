@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from sapa.context import AppContext
-from sapa.http.allow_list import AllowList, client_address
+from sapa.http.allow_list import AllowList, read_client_address
 from sapa.http.errors import (
     ApiError,
     Invalid,
@@ -210,8 +210,7 @@ class Chat:
             return await visits.authenticate(db, chat, token)
 
     def _address(self, request: Request) -> str:
-        peer = request.client.host if request.client else ""
-        return client_address(peer, request.headers.get("x-forwarded-for"), self._proxies)
+        return read_client_address(request, self._proxies)
 
 
 def pages(context: AppContext) -> list[Route]:

@@ -1,5 +1,6 @@
 """Serves the public tracking pages: HTML without scripts, for anybody who has the address."""
 
+import re
 from base64 import b64encode
 from hashlib import sha256
 from pathlib import Path
@@ -21,6 +22,7 @@ _FOLDER = Path(__file__).parent / "templates"
 _templates = Environment(
     loader=FileSystemLoader(_FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
+_is_token = re.compile(r"[A-Za-z0-9_-]{16,64}", re.ASCII).fullmatch
 HEADERS = {
     "cache-control": "no-store",
     "referrer-policy": "no-referrer",
@@ -32,9 +34,10 @@ HEADERS = {
 
 def build_pages(context: AppContext) -> list[Route]:
     async def show(request: Request) -> Response:
-        wanted = choose_language(request)
-        async with context.database.connection() as db:
-            found = await actions.find_view(db, TRACKING_PATH + request.path_params["token"], wanted)
+        wanted, token, found = choose_language(request), request.path_params["token"], None
+        if _is_token(token):
+            async with context.database.connection() as db:
+                found = await actions.find_view(db, TRACKING_PATH + token, wanted)
         if found is None:
             return render("missing.html", 404, wanted or "id", DEFAULT_COLOR)
         view, language = found
