@@ -373,6 +373,24 @@ async def test_a_template_that_the_channel_has_is_changed_there_first(live_compa
     assert again.json()["error"]["code"] == "TEMPLATE_ON_CHANNEL"
 
 
+async def test_parameters_of_a_template_that_the_channel_has_get_names(sandbox: httpx.AsyncClient) -> None:
+    created = await make_template(sandbox)
+    named = {"parameterFormat": "NAMED", "body": "Halo {{name}}, pesanan {{order_number}} dikirim."}
+    changed = await sandbox.put(f"/templates/{created['id']}", json=named)
+    assert changed.status_code == 200, changed.text
+
+    async def approved() -> bool | None:
+        found = (await sandbox.get(f"/templates/{created['id']}")).json()["data"]
+        return found["status"] == "APPROVED" or None
+
+    await eventually(approved)
+    values = {"body": {"name": "Ayu", "order_number": "INV-1"}}
+    send = {"to": NUMBER, "sources": "MSGAPP_CLOUD", "template_name": "order_update", "components": values}
+    sent = await sandbox.post("/messages/send-template", json=send)
+    assert sent.status_code == 200, sent.text
+    assert sent.json()["data"]["body"] == "Halo Ayu, pesanan INV-1 dikirim."
+
+
 async def test_a_message_that_the_channel_holds_back_is_pending_until_it_reports(live_company: Live) -> None:
     held = {"messages": [{"id": "wamid.held", "message_status": "held_for_quality_assessment"}]}
     live_company.peer.answers = [(200, {"id": "88", "status": "APPROVED"}), (200, held)]
