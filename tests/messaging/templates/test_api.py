@@ -333,7 +333,7 @@ async def test_verdicts_on_status_quality_and_category_are_followed(live_company
     await eventually(gone)
 
 
-async def test_an_account_is_read_when_it_is_connected_reviews_a_template_or_reports_a_new_one(
+async def test_an_account_is_read_when_it_is_connected_reviews_a_template_or_reports_a_new_or_changed_one(
     live_company: Live, company: Environments
 ) -> None:
     context = live_company.context
@@ -354,6 +354,10 @@ async def test_an_account_is_read_when_it_is_connected_reviews_a_template_or_rep
     live_company.peer.answers = [(200, {"data": LISTED[:1]})]
     await synchronise_company(context, company.live)
     assert not await is_listed()
+    changed = {"message_template_name": "order_update", "message_template_language": "id"}
+    element = {"message_template_element": "Hai {{1}}, apa kabar?"}
+    await live_company.hook.send_change({**changed, **element}, field="message_template_components_update")
+    await eventually(is_listed)
 
 
 async def test_a_template_that_the_channel_has_is_changed_there_first(live_company: Live) -> None:

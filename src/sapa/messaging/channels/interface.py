@@ -21,6 +21,7 @@ from sapa.messaging.channels.native_contents import (
     ProductChoices,
     TemplateParameter,
 )
+from sapa.messaging.channels.template_verdicts import TemplateVerdict
 from sapa.outbound.client import Client
 from sapa.values.company import Company
 from sapa.values.enum_names import EnumName
@@ -366,17 +367,6 @@ class NumberChanged(Struct, frozen=True, tag=True, tag_field="item"):
     old: Identity
     new: Identity
     at: datetime
-
-
-class TemplateVerdict(Struct, frozen=True, tag=True, tag_field="item"):
-    """The channel's decision on a template. What it does not mention is None."""
-
-    name: str
-    language: str
-    status: str | None = None
-    reason: str | None = None
-    quality: str | None = None
-    category: str | None = None
 
 
 class MarketingPreference(Struct, frozen=True):
