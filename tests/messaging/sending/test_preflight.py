@@ -56,6 +56,10 @@ LONG_LIST = choices(body="x" * 400, sections=[{"title": "", "rows": LONG_ROWS}])
 LONG_LINK = {
     "interactive": {"type": "cta_url", "body": "b", "displayText": "t", "url": "https://a.example/" + "x" * 990}
 }
+LONG_LINK_TEXT = {
+    "to": "sim_happy", "sources": "SOCIAL_NETWORK",
+    "interactive": {"type": "cta_url", "body": "x" * 641, "displayText": "Lihat", "url": "https://a.example/"},
+}  # fmt: skip
 BAD_LINK = {"type": "cta_url", "body": "b", "displayText": "t", "url": "javascript:x"}
 
 REFUSALS: list[tuple[str, Json, int, str, str]] = [
@@ -138,9 +142,12 @@ async def test_content_just_within_the_limits_is_sent(sandbox: httpx.AsyncClient
     for body in (
         interactive(buttons=[{"id": str(n), "title": str(n) * 20} for n in range(3)], header="x" * 60),
         choices(sections=rows(10, sections=2), button="x" * 20),
+        LONG_LINK_TEXT,
     ):
         answer = await sandbox.post("/messages/send-interactive", json=body)
         assert answer.status_code == 200, answer.text
+    (sent, *_) = (await sandbox.get("/sandbox/outbox")).json()["data"]
+    assert "Lihat: https://a.example/" in sent["body"]
 
 
 async def test_without_sources_the_recipient_s_form_chooses_the_channel(sandbox: httpx.AsyncClient) -> None:

@@ -317,6 +317,32 @@ async def test_messages_without_a_mistake_are_accepted(program: OutsideProgram) 
         assert answer.json()["messages"][0]["id"].startswith("wamid.")
 
 
+@pytest.mark.parametrize(
+    ("source", "message", "words"),
+    [
+        ("SOCIAL_NETWORK", {"text": "x" * 2001}, "message[text] must be less than or equal to 2000"),
+        ("PHOTO_SOCIAL", {"text": "x" * 1001}, "message[text] must be less than or equal to 1000"),
+        (
+            "SOCIAL_NETWORK",
+            {"attachment": {"type": "template", "payload": {"template_type": "button", "text": "x" * 641}}},
+            "must be less than or equal to 640",
+        ),
+        (
+            "PHOTO_SOCIAL",
+            {"text": "Pilih", "quick_replies": [{"content_type": "text", "title": "a", "payload": "a"}] * 14},
+            "message[quick_replies] must be less than or equal to 13",
+        ),
+    ],
+)
+async def test_messenger_and_instagram_refuse_what_is_too_long(
+    program: OutsideProgram, source: str, message: Json, words: str
+) -> None:
+    body = {"recipient": {"id": "sim_happy"}, "messaging_type": "RESPONSE", "message": message}
+    answer = await program.call("POST", "me/messages", source, json=body)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, 100), answer.text
+    assert words in answer.json()["error"]["message"]
+
+
 async def test_a_token_has_to_be_one(program: OutsideProgram) -> None:
     url = f"{program.whatsapp['address']}/{program.number}"
     check(await program.http.get(url), (401, 190, None, "An access token is required"))

@@ -428,8 +428,9 @@ class Capabilities(Struct, frozen=True):
     """The limit for captions, if it is lower."""
     has_captions: bool = True
     has_audio_captions: bool = True
-    has_link_buttons: bool = True
-    """Whether links can be native buttons; otherwise the text holds the link."""
+    longest_link_body: int = 1024
+    """How long the text above a native link button may be; above a longer one the text itself holds the link. 0 if the
+    channel has no such buttons."""
     has_attachments: bool = False
     """Whether a message carries files itself; otherwise the channel fetches them."""
     most_files: int = 1
