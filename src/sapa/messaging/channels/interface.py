@@ -337,6 +337,8 @@ class ReceivedItem(Struct, frozen=True, tag=True, tag_field="item"):
     """Of an echo of our own send: our reference, if the channel returns it."""
     is_automatic: bool = False
     """An out-of-office reply, for example: it opens no ticket and ends no wait."""
+    own_text: str | None = None
+    """The part of the body that stands above a signature or a quoted mail; None if the channel does not tell."""
     is_imported: bool = False
     thread: Sequence[str] = ()
     subject: str | None = None
