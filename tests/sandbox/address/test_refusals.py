@@ -168,6 +168,9 @@ MESSAGES: dict[str, tuple[Json, Refusal]] = {
         {"type": "audio", "audio": {"link": "https://s.id/a.ogg", "caption": "x"}},
         (400, 100, None, 'Unexpected key "caption" on param "audio".'),
     ),
+    "a blank reaction": (
+        {"type": "reaction", "reaction": {"message_id": "wamid.x", "emoji": " "}}, (400, 131009, None, "emoji"),
+    ),
     "a reaction to nothing": (
         {"type": "reaction", "reaction": {"emoji": "👍"}}, (400, 131008, None, "reaction.message_id is required"),
     ),
@@ -308,6 +311,7 @@ async def test_messages_without_a_mistake_are_accepted(program: OutsideProgram) 
         {"type": "location", "location": {"latitude": -6.2, "longitude": 106.8, "name": "Toko"}},
         {"type": "contacts", "contacts": [{"name": {"formatted_name": "Ayu L", "first_name": "Ayu"}}]},
         {"type": "reaction", "reaction": {"message_id": "wamid.x", "emoji": "👍🏽"}},
+        {"type": "reaction", "reaction": {"message_id": "wamid.x", "emoji": "1\ufe0f\u20e3"}},
         template(values("Ayu"), LINK), template(IMAGE, name="pictured"),
         template(values("INV-1", parameter_name="order_id"), name="named"),
         {"text": {"body": "A message without a type is a text."}},
