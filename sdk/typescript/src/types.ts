@@ -4352,6 +4352,7 @@ export interface ScorecardReport {
 
 /** Rows under a title. */
 export interface SectionIn {
+  /** May be empty if it is the only section. */
   title: string;
   rows: readonly RowIn[];
 }

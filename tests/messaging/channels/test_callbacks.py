@@ -19,9 +19,9 @@ from sapa.messaging.channels.interface import (
     ReceivedItem,
     Source,
     StatusReport,
-    TemplateVerdict,
 )
 from sapa.messaging.channels.registry import CHANNELS
+from sapa.messaging.channels.template_verdicts import TemplateVerdict
 from tests.messaging.channels.accounts import ACCOUNTS, REFERENCE, SECRETS
 from tests.messaging.channels.signing import sign
 
@@ -272,6 +272,11 @@ TEMPLATE = {"message_template_id": 1, "message_template_name": "order_update", "
         ),
         ("template_category_update", {"new_category": "UTILITY", "correct_category": "MARKETING"}, None),
         ("template_category_update", {"new_category": "NEWS"}, None),
+        (
+            "message_template_components_update",
+            {"message_template_element": "Hai {{1}}, halo.", "message_template_footer": "Toko"},
+            TemplateVerdict("order_update", "id", has_new_content=True),
+        ),
     ],
 )
 def test_reports_on_a_template(field: str, value: dict[str, Any], verdict: TemplateVerdict | None) -> None:

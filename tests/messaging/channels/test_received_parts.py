@@ -128,6 +128,11 @@ KINDS: dict[str, tuple[Source, Json, str, str | None, Json]] = {
         CLOUD, flow('{"values":{"city":"Bandung"}}', "address_message"), "flow", 'values: {"city":"Bandung"}',
         {"flow": {"name": "address_message", "token": None, "data": {"values": {"city": "Bandung"}}, "text": None}},
     ),
+    "a location on the equator": (
+        CLOUD, cloud(type="location", location={"latitude": 0.00002, "longitude": 109.3333}),
+        "location", "0.00002,109.3333",
+        {"location": {"latitude": 0.00002, "longitude": 109.3333, "name": None, "address": None, "url": None}},
+    ),
     "a location": (
         CLOUD, cloud(type="location", location={"latitude": -6.2, "longitude": 106.8, "name": "Monas", "url": "https://x"}),
         "location", "Monas\n-6.2,106.8",

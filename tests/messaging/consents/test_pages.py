@@ -117,6 +117,46 @@ async def test_a_mail_with_the_subject_unsubscribes(
     assert await get_subscriptions(shop, customer["id"]) == {"MAIL": "unsubscribe"}
 
 
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "\n\nOn Thu, 19 Nov 2026 at 10:00 Toko Kopi <\nshop@shop.example> wrote:\n\n> Halo Ayu, ada promo hari ini.\n",
+        "\n\nPada Kam, 19 Nov 2026 pukul 10.00 Toko Kopi menulis:\n\n> Halo Ayu, ada promo hari ini.\n",
+        "\n\nAm Do., 19. Nov. 2026 schrieb Toko Kopi:\n> Halo Ayu, ada promo hari ini.\n",
+        "\n\nDikirim dari iPhone saya\n\n> Pada 19 Nov 2026, pukul 10.00, Toko Kopi menulis:\n> \n> Halo Ayu\n",
+        "\n\n-----Original Message-----\nFrom: Toko Kopi\nSent: Thursday\n\nHalo Ayu\n",
+        "\n\n________________________________\nFrom: Toko Kopi <shop@shop.example>\nSent: Thursday\n\nHalo Ayu\n",
+        "\n\nFrom: Toko Kopi <shop@shop.example>\nSent: Thursday\n\nHalo Ayu\n",
+        "\n\n-- \nAyu Lestari\nBandung\n",
+    ],
+)
+async def test_a_word_counts_above_what_a_mail_program_adds(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments, rest: str
+) -> None:
+    await make_promo(sandbox)
+    await write(sandbox, database, company.test, f"Stop.{rest}", ADDRESS, source="MAIL", subject="Re: Promo")
+    assert await is_refused(sandbox, ADDRESS, "MAIL")
+    assert (await sandbox.get("/tickets")).json()["data"] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Stop.\n\nSaya mau pesan dua kopi.\n\nPada Kam, 19 Nov 2026 Toko Kopi menulis:\n\n> Halo Ayu\n",
+        "Kapan buka?\n\nPada Kam, 19 Nov 2026 Toko Kopi menulis:\n\n> STOP\n",
+        "> STOP\n\nApa ini?\n",
+        "Stop:\n\nSaya mau pesan dua kopi.\n",
+    ],
+)
+async def test_a_word_in_a_longer_mail_is_none(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments, text: str
+) -> None:
+    await make_promo(sandbox)
+    await write(sandbox, database, company.test, text, ADDRESS, source="MAIL", subject="Re: Promo")
+    assert not await is_refused(sandbox, ADDRESS, "MAIL")
+    assert len((await sandbox.get("/tickets")).json()["data"]) == 1
+
+
 async def test_a_mail_that_may_be_forged_starts_nothing(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:

@@ -259,3 +259,17 @@ async def test_a_mail_has_several_files(sandbox: httpx.AsyncClient) -> None:
     mail = (await read_outbox(sandbox))[0]["body"]
     assert [name in mail for name in ("nota.pdf", "foto.jpg", "Terlampir")] == [True] * 3
     assert [file["type"] for file in await list_media(sandbox, message["messageId2"])] == ["document", "image"]
+
+
+async def test_a_mail_without_text_is_named_after_its_file(sandbox: httpx.AsyncClient) -> None:
+    made = await upload(sandbox, PDF, "nota.pdf")
+    mail = {"to": "ayu@example.com", "sources": "MAIL"}
+    for body, subject in (
+        ({"attachmentId": made["id"]}, "nota.pdf"),
+        ({"attachmentId": made["id"], "filename": "INV-1042.pdf"}, "INV-1042.pdf"),
+        ({"attachmentId": made["id"], "caption": "Nota Anda"}, "Nota Anda"),
+        ({"mediaUrl": "https://shop.example/files/nota.pdf?key=1"}, "nota.pdf"),
+    ):
+        answer = await sandbox.post("/messages/send-media", json={**mail, **body})
+        assert answer.status_code == 200, answer.text
+        assert f"\r\nSubject: {subject}\r\n" in (await read_outbox(sandbox))[0]["body"]

@@ -51,11 +51,16 @@ PHOTO_SOCIAL = {"to": "sim_happy", "sources": "PHOTO_SOCIAL"}
 FOUR_BUTTONS = [{"id": str(n), "title": str(n)} for n in range(4)]
 TWINS = [{"id": "a", "title": "A"}, {"id": "a", "title": "B"}]
 LONG_ROWS = [{"id": str(n), "title": str(n), "description": "x" * 72} for n in range(10)]
+ONE_ROW = [{"id": "one", "title": "One"}]
 LONG_BODY = interactive(body="x" * 1001)
 LONG_LIST = choices(body="x" * 400, sections=[{"title": "", "rows": LONG_ROWS}])
 LONG_LINK = {
     "interactive": {"type": "cta_url", "body": "b", "displayText": "t", "url": "https://a.example/" + "x" * 990}
 }
+LONG_LINK_TEXT = {
+    "to": "sim_happy", "sources": "SOCIAL_NETWORK",
+    "interactive": {"type": "cta_url", "body": "x" * 641, "displayText": "Lihat", "url": "https://a.example/"},
+}  # fmt: skip
 BAD_LINK = {"type": "cta_url", "body": "b", "displayText": "t", "url": "javascript:x"}
 
 REFUSALS: list[tuple[str, Json, int, str, str]] = [
@@ -102,6 +107,8 @@ REFUSALS: list[tuple[str, Json, int, str, str]] = [
     ("send-interactive", LONG_LINK | PHOTO_SOCIAL, 400, "VALIDATION_ERROR", "at most 1000 characters"),
     ("send-interactive", interactive(header="x" * 61), 400, "VALIDATION_ERROR", "interactive.header"),
     ("send-interactive", choices(sections=rows(11, sections=2)), 400, "VALIDATION_ERROR", "at most 10 rows"),
+    ("send-interactive", choices(sections=rows(2, sections=2) + [{"title": " ", "rows": ONE_ROW}]), 400,
+     "VALIDATION_ERROR", "interactive.sections: must not be blank"),
     ("send-interactive", choices(button="x" * 21), 400, "VALIDATION_ERROR", "interactive.button"),
     ("send-interactive", {"to": NUMBER, "interactive": BAD_LINK}, 400, "VALIDATION_ERROR", "interactive.url"),
 ]  # fmt: skip
@@ -138,9 +145,13 @@ async def test_content_just_within_the_limits_is_sent(sandbox: httpx.AsyncClient
     for body in (
         interactive(buttons=[{"id": str(n), "title": str(n) * 20} for n in range(3)], header="x" * 60),
         choices(sections=rows(10, sections=2), button="x" * 20),
+        choices(sections=[{"title": "", "rows": ONE_ROW}]),
+        LONG_LINK_TEXT,
     ):
         answer = await sandbox.post("/messages/send-interactive", json=body)
         assert answer.status_code == 200, answer.text
+    (sent, *_) = (await sandbox.get("/sandbox/outbox")).json()["data"]
+    assert "Lihat: https://a.example/" in sent["body"]
 
 
 async def test_without_sources_the_recipient_s_form_chooses_the_channel(sandbox: httpx.AsyncClient) -> None:

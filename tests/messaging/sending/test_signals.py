@@ -66,6 +66,15 @@ async def test_a_channel_without_quotes_refuses_them(sandbox: httpx.AsyncClient,
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "CHANNEL_UNSUPPORTED")
 
 
+async def test_a_blank_reaction_is_refused_before_the_channel_is_called(
+    sandbox: httpx.AsyncClient, receive: Receive
+) -> None:
+    path = f"/messages/{(await receive())['messageId2']}/reaction"
+    refused = await sandbox.put(path, json={"emoji": " "})
+    assert (refused.status_code, refused.json()["error"]["details"][0]["field"]) == (400, "emoji")
+    assert await read_requests(sandbox) == []
+
+
 async def test_a_reaction_is_sent_replaced_and_removed(sandbox: httpx.AsyncClient, receive: Receive) -> None:
     received = await receive()
     path = f"/messages/{received['messageId2']}/reaction"

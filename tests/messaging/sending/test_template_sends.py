@@ -150,6 +150,21 @@ async def test_other_channels_get_the_text_with_everything_in_it(sandbox: httpx.
     assert sent["body"] == text
 
 
+async def test_a_place_on_the_equator_is_sent_in_plain_digits(sandbox: httpx.AsyncClient) -> None:
+    await make_template(sandbox, name="shop", header={"type": "location"}, body="Toko kami")
+    place = {"latitude": 0.00002, "longitude": 109.3333}
+    send = {
+        "to": NUMBER,
+        "sources": "MSGAPP_CLOUD",
+        "template_name": "shop",
+        "components": {"header": {"location": place}},
+    }
+    answer = await sandbox.post("/messages/send-template", json=send)
+    assert answer.json()["data"]["body"] == "0.00002,109.3333\n\nToko kami", answer.text
+    [header] = (await read_sent(sandbox))["template"]["components"]
+    assert header["parameters"][0]["location"] == {"latitude": "0.00002", "longitude": "109.3333"}
+
+
 async def test_a_template_that_is_not_approved_is_refused_by_name(sandbox: httpx.AsyncClient) -> None:
     created = await make_template(sandbox, name="sim_rejected_promo", body="Halo, promo baru.")
     assert (created["status"], created["reason"]) == ("REJECTED", None)

@@ -333,7 +333,7 @@ async def test_verdicts_on_status_quality_and_category_are_followed(live_company
     await eventually(gone)
 
 
-async def test_an_account_is_read_when_it_is_connected_reviews_a_template_or_reports_a_new_one(
+async def test_an_account_is_read_when_it_is_connected_reviews_a_template_or_reports_a_new_or_changed_one(
     live_company: Live, company: Environments
 ) -> None:
     context = live_company.context
@@ -354,6 +354,10 @@ async def test_an_account_is_read_when_it_is_connected_reviews_a_template_or_rep
     live_company.peer.answers = [(200, {"data": LISTED[:1]})]
     await synchronise_company(context, company.live)
     assert not await is_listed()
+    changed = {"message_template_name": "order_update", "message_template_language": "id"}
+    element = {"message_template_element": "Hai {{1}}, apa kabar?"}
+    await live_company.hook.send_change({**changed, **element}, field="message_template_components_update")
+    await eventually(is_listed)
 
 
 async def test_a_template_that_the_channel_has_is_changed_there_first(live_company: Live) -> None:
@@ -371,6 +375,24 @@ async def test_a_template_that_the_channel_has_is_changed_there_first(live_compa
     assert (request.path, request.json["components"][0]["text"]) == ("/88", "Hai {{1}}, halo.")
     again = await live_company.client.put(address, json={"body": "Hai {{1}}, sekali lagi."})
     assert again.json()["error"]["code"] == "TEMPLATE_ON_CHANNEL"
+
+
+async def test_parameters_of_a_template_that_the_channel_has_get_names(sandbox: httpx.AsyncClient) -> None:
+    created = await make_template(sandbox)
+    named = {"parameterFormat": "NAMED", "body": "Halo {{name}}, pesanan {{order_number}} dikirim."}
+    changed = await sandbox.put(f"/templates/{created['id']}", json=named)
+    assert changed.status_code == 200, changed.text
+
+    async def approved() -> bool | None:
+        found = (await sandbox.get(f"/templates/{created['id']}")).json()["data"]
+        return found["status"] == "APPROVED" or None
+
+    await eventually(approved)
+    values = {"body": {"name": "Ayu", "order_number": "INV-1"}}
+    send = {"to": NUMBER, "sources": "MSGAPP_CLOUD", "template_name": "order_update", "components": values}
+    sent = await sandbox.post("/messages/send-template", json=send)
+    assert sent.status_code == 200, sent.text
+    assert sent.json()["data"]["body"] == "Halo Ayu, pesanan INV-1 dikirim."
 
 
 async def test_a_message_that_the_channel_holds_back_is_pending_until_it_reports(live_company: Live) -> None:

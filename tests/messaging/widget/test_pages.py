@@ -23,6 +23,18 @@ async def test_broken_bodies_are_a_400(page: Browser, path: str, content: bytes)
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
 
 
+async def test_an_invalid_body_names_its_field(page: Browser) -> None:
+    await page.join()
+    for body, field, words in (
+        ({"id": "p_" + "a" * 16, "text": "x" * 4097}, "text", "must have at most 4096 characters"),
+        ({"id": "p_" + "a" * 16, "words": "Halo"}, "words", "is not a known field"),
+        ({"text": "Halo"}, "id", "is required"),
+    ):
+        error = (await page.call("POST", "messages", body)).json()["error"]
+        assert error["details"][0]["field"] == field
+        assert words in error["message"]
+
+
 async def test_forms_are_refused_so_that_every_write_needs_a_preflight(page: Browser) -> None:
     await page.join()
     answer = await page.call("POST", "messages", headers={"content-type": "text/plain"}, content=b"{}")

@@ -168,6 +168,9 @@ MESSAGES: dict[str, tuple[Json, Refusal]] = {
         {"type": "audio", "audio": {"link": "https://s.id/a.ogg", "caption": "x"}},
         (400, 100, None, 'Unexpected key "caption" on param "audio".'),
     ),
+    "a blank reaction": (
+        {"type": "reaction", "reaction": {"message_id": "wamid.x", "emoji": " "}}, (400, 131009, None, "emoji"),
+    ),
     "a reaction to nothing": (
         {"type": "reaction", "reaction": {"emoji": "👍"}}, (400, 131008, None, "reaction.message_id is required"),
     ),
@@ -308,6 +311,7 @@ async def test_messages_without_a_mistake_are_accepted(program: OutsideProgram) 
         {"type": "location", "location": {"latitude": -6.2, "longitude": 106.8, "name": "Toko"}},
         {"type": "contacts", "contacts": [{"name": {"formatted_name": "Ayu L", "first_name": "Ayu"}}]},
         {"type": "reaction", "reaction": {"message_id": "wamid.x", "emoji": "👍🏽"}},
+        {"type": "reaction", "reaction": {"message_id": "wamid.x", "emoji": "1\ufe0f\u20e3"}},
         template(values("Ayu"), LINK), template(IMAGE, name="pictured"),
         template(values("INV-1", parameter_name="order_id"), name="named"),
         {"text": {"body": "A message without a type is a text."}},
@@ -315,6 +319,32 @@ async def test_messages_without_a_mistake_are_accepted(program: OutsideProgram) 
         answer = await program.send(body)
         assert answer.status_code == 200, (body, answer.text)
         assert answer.json()["messages"][0]["id"].startswith("wamid.")
+
+
+@pytest.mark.parametrize(
+    ("source", "message", "words"),
+    [
+        ("SOCIAL_NETWORK", {"text": "x" * 2001}, "message[text] must be less than or equal to 2000"),
+        ("PHOTO_SOCIAL", {"text": "x" * 1001}, "message[text] must be less than or equal to 1000"),
+        (
+            "SOCIAL_NETWORK",
+            {"attachment": {"type": "template", "payload": {"template_type": "button", "text": "x" * 641}}},
+            "must be less than or equal to 640",
+        ),
+        (
+            "PHOTO_SOCIAL",
+            {"text": "Pilih", "quick_replies": [{"content_type": "text", "title": "a", "payload": "a"}] * 14},
+            "message[quick_replies] must be less than or equal to 13",
+        ),
+    ],
+)
+async def test_messenger_and_instagram_refuse_what_is_too_long(
+    program: OutsideProgram, source: str, message: Json, words: str
+) -> None:
+    body = {"recipient": {"id": "sim_happy"}, "messaging_type": "RESPONSE", "message": message}
+    answer = await program.call("POST", "me/messages", source, json=body)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, 100), answer.text
+    assert words in answer.json()["error"]["message"]
 
 
 async def test_a_token_has_to_be_one(program: OutsideProgram) -> None:

@@ -4380,6 +4380,7 @@ class SectionIn(Struct, kw_only=True):
     """Rows under a title."""
 
     title: str
+    """May be empty if it is the only section."""
     rows: Sequence[RowIn]
 
 

@@ -21,6 +21,7 @@ from sapa.messaging.channels.native_contents import (
     ProductChoices,
     TemplateParameter,
 )
+from sapa.messaging.channels.template_verdicts import TemplateVerdict
 from sapa.outbound.client import Client
 from sapa.values.company import Company
 from sapa.values.enum_names import EnumName
@@ -336,6 +337,8 @@ class ReceivedItem(Struct, frozen=True, tag=True, tag_field="item"):
     """Of an echo of our own send: our reference, if the channel returns it."""
     is_automatic: bool = False
     """An out-of-office reply, for example: it opens no ticket and ends no wait."""
+    own_text: str | None = None
+    """The part of the body that stands above a signature or a quoted mail; None if the channel does not tell."""
     is_imported: bool = False
     thread: Sequence[str] = ()
     subject: str | None = None
@@ -366,17 +369,6 @@ class NumberChanged(Struct, frozen=True, tag=True, tag_field="item"):
     old: Identity
     new: Identity
     at: datetime
-
-
-class TemplateVerdict(Struct, frozen=True, tag=True, tag_field="item"):
-    """The channel's decision on a template. What it does not mention is None."""
-
-    name: str
-    language: str
-    status: str | None = None
-    reason: str | None = None
-    quality: str | None = None
-    category: str | None = None
 
 
 class MarketingPreference(Struct, frozen=True):
@@ -438,8 +430,9 @@ class Capabilities(Struct, frozen=True):
     """The limit for captions, if it is lower."""
     has_captions: bool = True
     has_audio_captions: bool = True
-    has_link_buttons: bool = True
-    """Whether links can be native buttons; otherwise the text holds the link."""
+    longest_link_body: int = 1024
+    """How long the text above a native link button may be; above a longer one the text itself holds the link. 0 if the
+    channel has no such buttons."""
     has_attachments: bool = False
     """Whether a message carries files itself; otherwise the channel fetches them."""
     most_files: int = 1

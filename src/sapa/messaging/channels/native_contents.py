@@ -1,9 +1,15 @@
 """Contents that only some channels have: forms, products, places on the map, and the values of templates."""
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Literal
 
 from msgspec import Struct
+
+
+def format_degrees(degrees: float) -> str:
+    """In plain digits: close to the equator Python writes an exponent."""
+    return f"{Decimal(repr(degrees)):f}"
 
 
 class MapLocation(Struct, frozen=True, tag=True, tag_field="content"):

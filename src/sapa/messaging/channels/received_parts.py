@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
+from sapa.messaging.channels.native_contents import format_degrees
 from sapa.values.json import encode_document
 
 MAX_RAW_BYTES = 65_536
@@ -223,7 +224,8 @@ def build_location(
 
 
 def describe_location(location: ReceivedLocation) -> str:
-    words = [location.name, location.address, f"{location.latitude},{location.longitude}"]
+    degrees = (format_degrees(location.latitude), format_degrees(location.longitude))
+    words = [location.name, location.address, ",".join(degrees)]
     return "\n".join(word for word in words if word)
 
 

@@ -252,9 +252,10 @@ async def find_word(
 ) -> tuple[ConsentStatus, str] | None:
     """What a person asks for with one of the words as the whole message, and the word; None for any other message.
 
-    A sender whom the channel did not check can stop messages, which does no harm, but not start them again.
+    Of a mail that quotes ours it is the text above. A sender whom the channel did not check can stop messages, which
+    does no harm, but not start them again.
     """
-    text = (inbound.body or "").strip() or (inbound.subject or "").strip()
+    text = (inbound.own_text or inbound.body or "").strip() or (inbound.subject or "").strip()
     if inbound.type not in WORD_TYPES or not 0 < len(text) <= 2 * LONGEST_WORD:
         return None
     status = find_choice(text, await get_settings(db, company))

@@ -17,8 +17,8 @@ from sapa.messaging.channels.interface import (
     NumberChanged,
     ReceivedItem,
     StatusReport,
-    TemplateVerdict,
 )
+from sapa.messaging.channels.template_verdicts import TemplateVerdict
 from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.inbound import actions
 from sapa.messaging.inbound.actions import CallbackContext

@@ -287,6 +287,8 @@ def _build_choices(body: ListIn) -> Content:
     _check_unique("interactive.sections", rows)
     _check_words("interactive.sections", [row.title for section in body.sections for row in section.rows])
     _check_words("interactive.button", [body.button])
+    if len(body.sections) > 1:
+        _check_words("interactive.sections", [section.title for section in body.sections])
     if len(rows) > MAX_ROWS:
         raise Invalid.field("interactive.sections", f"must have at most {MAX_ROWS} rows in total")
     sections = [

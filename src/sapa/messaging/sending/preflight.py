@@ -234,7 +234,7 @@ def _check_interactive(source: Source, capabilities: Capabilities, content: Inte
         case Buttons() | Choices():
             text = render_without_choices(content)
         case LinkButton(body=body):
-            text = body if capabilities.has_link_buttons else render(content)
+            text = body if len(body) <= capabilities.longest_link_body else render(content)
         case _:
             text = content.body or ""
     _check_length(source, "interactive", text, capabilities.longest_text)

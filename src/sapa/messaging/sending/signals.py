@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from sapa.access.actions import read_clock
 from sapa.db.pool import Connection, Tx
-from sapa.http.errors import NotFound
+from sapa.http.errors import Invalid, NotFound
 from sapa.http.outbound_call import OutboundCall
 from sapa.messaging.channels.abilities import Reactions, ReadMarks, TypingSigns
 from sapa.messaging.channels.interface import ChannelAccount, Identity, MessageAmendment, SendRefusal, Source
@@ -35,6 +35,8 @@ class SignalTarget(Struct, frozen=True):
 
 async def react(call: OutboundCall, id: str, emoji: str | None) -> MessageWithEvents:
     """Without an emoji the reaction is removed. Repeating it changes nothing, so an unclear outcome is an error."""
+    if emoji is not None and not emoji.strip():
+        raise Invalid.field("emoji", "must not be blank")
     async with call.context.database.connection() as db:
         target = await _get_target(call, db, id)
         clock = await read_clock(db, call.company.id)

@@ -173,7 +173,7 @@ class RowIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class SectionIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Rows under a title."""
 
-    title: Annotated[str, Meta(max_length=24, examples=["Kopi"])]
+    title: Annotated[str, Meta(max_length=24, examples=["Kopi"], description="May be empty if it is the only section.")]
     rows: Annotated[list[RowIn], Meta(min_length=1, max_length=10)]
 
 

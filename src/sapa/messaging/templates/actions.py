@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from sapa.db.pool import Connection, Tx
 from sapa.http.errors import Invalid
 from sapa.messaging.channels.abilities import ChannelTemplate
-from sapa.messaging.channels.interface import TemplateVerdict
 from sapa.messaging.channels.template_content import Authentication, Header, TemplateContent
+from sapa.messaging.channels.template_verdicts import TemplateVerdict
 from sapa.messaging.templates import queries
 from sapa.messaging.templates.authentication import build_text
 from sapa.messaging.templates.queries import ChannelState
@@ -95,7 +95,10 @@ async def delete(tx: Tx, company: Company, id: str) -> None:
 
 async def apply_verdict(tx: Tx, company: Company, verdict: TemplateVerdict) -> None:
     """Stores a channel's decision, if the decision is known. A template that was deleted there goes here, too; one that
-    was created there is read with all of its parts in the next round."""
+    was created or changed there is read with all of its parts in the next round."""
+    if verdict.has_new_content:
+        await queries.ask_for_templates(tx, company.id)
+        return
     word = (verdict.status or "").upper()
     if word == DELETED:
         await queries.delete_by_name(tx, company.id, verdict.name, verdict.language)

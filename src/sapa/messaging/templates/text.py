@@ -14,6 +14,7 @@ from sapa.messaging.channels.native_contents import (
     CatalogProduct,
     MapLocation,
     TemplateParameter,
+    format_degrees,
 )
 from sapa.messaging.channels.render import paragraphs
 from sapa.messaging.channels.template_content import (
@@ -80,7 +81,8 @@ def _fill_header(filled: FilledTemplate) -> str | None:
         case TemplateParameter() as parameter if header is not None:
             return _fill(header.text or "", [parameter])
         case MapLocation() as place:
-            return paragraphs(place.name, place.address, f"{place.latitude},{place.longitude}").replace("\n\n", "\n")
+            degrees = (format_degrees(place.latitude), format_degrees(place.longitude))
+            return paragraphs(place.name, place.address, ",".join(degrees)).replace("\n\n", "\n")
         case CatalogProduct(product_id=id):
             return id
         case _:

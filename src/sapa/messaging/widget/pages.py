@@ -18,6 +18,7 @@ from starlette.routing import Route
 
 from sapa.context import AppContext
 from sapa.http.allow_list import AllowList, read_client_address
+from sapa.http.bodies import decode_body
 from sapa.http.errors import (
     ApiError,
     Invalid,
@@ -252,10 +253,8 @@ async def read_body(request: Request, type: type[Body]) -> Body:
             body = await _read(request)
     except TimeoutError:
         raise RequestTimeout(f"The request's body did not arrive within {BODY_SECONDS:.0f} seconds.") from None
-    try:
-        return msgspec.json.decode(body, type=type)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise Invalid(str(error)) from None
+    decoded: Body = decode_body(body, msgspec.json.Decoder(type))
+    return decoded
 
 
 async def _read(request: Request) -> bytes:

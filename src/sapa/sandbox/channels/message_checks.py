@@ -31,6 +31,7 @@ NOT_SENT = frozenset({"button", "hsm", "order", "system", "unknown", "unsupporte
 """Types of messages that only customers send, or that were sent once."""
 MEDIA = ("audio", "document", "image", "sticker", "video")
 WITHOUT_CAPTION = ("audio", "sticker")
+KEYCAP = "\u20e3"
 MAX_TEXT, MAX_CAPTION, MAX_CALLBACK_DATA = 4096, 1024, 512
 
 ACCEPTED_MEDIA: Mapping[str, Mapping[str, str]] = {
@@ -182,8 +183,13 @@ def _check_reaction(body: Json) -> None:
     reaction = body["reaction"]
     require(reaction.get("message_id"), "reaction.message_id")
     emoji = reaction.get("emoji", "")
-    if not isinstance(emoji, str) or len(emoji) > 12 or any(letter.isalnum() and letter.isascii() for letter in emoji):
+    if not isinstance(emoji, str) or len(emoji) > 12 or (emoji and not _is_emoji(emoji)):
         refuse(131009, "Reaction emoji is not valid")
+
+
+def _is_emoji(text: str) -> bool:
+    """Digits are part of some: a keycap follows them."""
+    return bool(text.strip()) and (KEYCAP in text or not any(each.isalnum() and each.isascii() for each in text))
 
 
 def _check_template(body: Json) -> None:

@@ -30,6 +30,9 @@ from sapa.sandbox.channels.social_contents import CONTENTS, build_event, build_r
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 MOST_UPLOADED = 25 * 1_048_576
+LONGEST_TEXT: Mapping[Source, int] = {Source.SOCIAL_NETWORK: 2000, Source.PHOTO_SOCIAL: 1000}
+LONGEST_TEMPLATE_TEXT = 640
+MOST_QUICK_REPLIES = 13
 SENDER_ACTIONS = frozenset({"mark_seen", "typing_on", "typing_off", "react", "unreact"})
 
 _UPLOAD_FAILED = 2018047
@@ -50,10 +53,13 @@ async def accept_message(context: AppContext, account: SandboxAccount, call: Hoo
     body = msgspec.json.decode(call.body, type=dict[str, Any])
     to, message = str((body.get("recipient") or {}).get("id") or ""), body.get("message") or {}
     if to and body.get("sender_action") in SENDER_ACTIONS:
-        return await _record_action(context, account, call, to)
+        return await _record(context, account, call, build_answer({"recipient_id": to}))
     if not to or not message:
         return build_answer({"error": _error(100, 0, "(#100) The parameter recipient is required")}, 400)
-    attachment_id = ((message.get("attachment") or {}).get("payload") or {}).get("attachment_id")
+    payload = (message.get("attachment") or {}).get("payload") or {}
+    if too_long := _find_too_long(account, message, payload):
+        return await _record(context, account, call, _refuse(too_long))
+    attachment_id = payload.get("attachment_id")
     if attachment_id is not None and await media.find(context, account, str(attachment_id)) is None:
         return _refuse("(#100) Invalid attachment id")
     async with context.database.connection() as db:
@@ -71,9 +77,20 @@ async def accept_message(context: AppContext, account: SandboxAccount, call: Hoo
     )  # fmt: skip
 
 
-async def _record_action(context: AppContext, account: SandboxAccount, call: HookCall, to: str) -> HookAnswer:
-    """A reaction, a read mark or typing: nothing follows."""
-    answer = build_answer({"recipient_id": to})
+def _find_too_long(account: SandboxAccount, message: Mapping[str, Any], payload: Mapping[str, Any]) -> str | None:
+    lengths = (
+        ("message[text]", message.get("text"), LONGEST_TEXT[account.source]),
+        ("message[quick_replies]", message.get("quick_replies"), MOST_QUICK_REPLIES),
+        ("message[attachment][payload][text]", payload.get("text"), LONGEST_TEMPLATE_TEXT),
+    )
+    for name, value, most in lengths:
+        if len(value or ()) > most:
+            return f"(#100) Length of param {name} must be less than or equal to {most}"
+    return None
+
+
+async def _record(context: AppContext, account: SandboxAccount, call: HookCall, answer: HookAnswer) -> HookAnswer:
+    """A reaction, a read mark or typing, or what is refused: nothing follows."""
     async with context.database.transaction() as tx:
         await outbox.record(tx, account.company_id, account.source, call, answer)
     return answer

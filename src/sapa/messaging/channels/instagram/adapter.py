@@ -80,7 +80,7 @@ class Instagram:
         most_callback_bytes=meta.MOST_CALLBACK_BYTES,
         media_per_second=10,
         has_quotes=True,
-        has_link_buttons=False,
+        longest_link_body=0,
     )
 
     async def verify(self, connection: ChannelAccount) -> None:

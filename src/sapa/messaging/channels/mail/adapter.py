@@ -84,7 +84,7 @@ class Mail:
         identities=(EMAIL,),
         per_second=20,
         most_callback_bytes=32 * 1_048_576,
-        has_link_buttons=False,
+        longest_link_body=0,
         has_attachments=True,
         most_files=10,
         has_threads=True,

@@ -19,6 +19,7 @@ from sapa.messaging.channels.mail.authentication import is_authentic, list_resul
 from sapa.messaging.channels.mail.bounces import UUID, is_daemon, read_bounce
 from sapa.messaging.channels.mail.html_text import MAX_HTML_BYTES, extract_text
 from sapa.messaging.channels.mail.mime import MailPart, parse_mail
+from sapa.messaging.channels.mail.quotations import find_own_text
 from sapa.messaging.channels.mail.written import MAX_REFERENCES, get_domain, list_message_ids
 from sapa.messaging.channels.notices import assign_keys, build_notice
 
@@ -59,12 +60,13 @@ def _read_message(
     if not customer:
         return _build_notice(mail, "mail without a recipient")
     main, quoted = _find_body(mail), _find_quoted(account, mail)
+    text = _read_text(main)[:MAX_BODY_LENGTH] if main else None
     return ReceivedItem(
         message_id=own_id or f"<{sha256(body).hexdigest()}@unnamed>",
         sender=[Identity(EMAIL.name, customer)],
         at=read_date(mail),
         type="text",
-        body=_read_text(main)[:MAX_BODY_LENGTH] if main else None,
+        body=text,
         sender_name=None if is_echo else name or None,
         media=_list_attachments(mail, main),
         quoted=quoted,
@@ -72,6 +74,7 @@ def _read_message(
         is_echo=is_echo,
         reference=_parse_reference(own_id) if is_echo else None,
         is_automatic=is_automatic(mail),
+        own_text=find_own_text(text or ""),
         thread=list_thread(mail),
         subject=mail.header("Subject")[:MAX_SUBJECT_LENGTH] or None,
         authentication=summarise(results),

@@ -8,7 +8,8 @@ from email.headerregistry import Address
 from email.message import EmailMessage
 from email.utils import format_datetime
 from html import escape
-from urllib.parse import quote
+from posixpath import basename
+from urllib.parse import quote, urlsplit
 
 from sapa.messaging.channels.interface import (
     Buttons,
@@ -78,11 +79,15 @@ def build_reply_address(account: Mapping[str, str], reference: str) -> str | Non
 
 
 def build_subject(message: OutgoingMessage) -> str:
-    """The message's subject, else the thread's, else the beginning of its text."""
+    """The message's subject, else the thread's, else the beginning of its text, or a file's name."""
     content = message.content
     own = (content.subject if isinstance(content, Text | TemplateCall) else None) or message.subject
-    text = _plain(own or render(content))
+    text = _plain(own or (_name_file(content) if isinstance(content, Media) else render(content)))
     return text if own or len(text) <= MAX_SUBJECT_LENGTH else text[: MAX_SUBJECT_LENGTH - 1].rstrip() + "…"
+
+
+def _name_file(media: Media) -> str:
+    return media.caption or media.filename or basename(urlsplit(media.url).path) or media.url
 
 
 def get_domain(address: str) -> str:

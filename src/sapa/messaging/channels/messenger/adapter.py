@@ -28,6 +28,9 @@ from sapa.messaging.channels.interface import (
 from sapa.messaging.channels.reading import text
 from sapa.values.provider_accounts import AccountField
 
+LONGEST_LINK_BODY = 640
+"""The limit of the button template's text."""
+
 PSID = IdentityKind(
     "psid", build_parser(social.SCOPED_ID, "must be the page-scoped id by which Messenger knows the customer")
 )
@@ -83,6 +86,7 @@ class Messenger:
         per_second=300,
         most_callback_bytes=meta.MOST_CALLBACK_BYTES,
         media_per_second=10,
+        longest_link_body=LONGEST_LINK_BODY,
         has_quotes=True,
     )
 
@@ -129,8 +133,8 @@ def _path(connection: ChannelAccount) -> str:
 
 
 def build_link(content: Content) -> dict[str, Any] | None:
-    """A link button; None for other content."""
-    if not isinstance(content, LinkButton):
+    """A link button; None for other content, and for a text that is too long beside one."""
+    if not isinstance(content, LinkButton) or len(content.body) > LONGEST_LINK_BODY:
         return None
     button = {"type": "web_url", "url": content.url, "title": content.display_text}
     payload = {"template_type": "button", "text": content.body, "buttons": [button]}

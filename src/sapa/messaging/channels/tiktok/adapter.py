@@ -78,7 +78,7 @@ class TikTok:
         per_second=10,
         most_callback_bytes=1_048_576,
         has_captions=False,
-        has_link_buttons=False,
+        longest_link_body=0,
         has_quotes=True,
     )
 

@@ -127,7 +127,10 @@ def _frame(content: Interactive) -> dict[str, Any]:
 
 
 def _choices(content: Choices) -> dict[str, Any]:
-    sections = [{"title": section.title, "rows": _rows(section.rows)} for section in content.sections]
+    sections = [
+        {**({"title": section.title} if section.title.strip() else {}), "rows": _rows(section.rows)}
+        for section in content.sections
+    ]
     return {"button": content.button, "sections": sections}
 
 

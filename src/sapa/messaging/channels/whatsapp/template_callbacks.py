@@ -1,9 +1,10 @@
-"""What WhatsApp reports on templates: decisions, ratings, categories."""
+"""What WhatsApp reports on templates: decisions, ratings, categories, changes."""
 
 from collections.abc import Callable, Iterator, Mapping
 
-from sapa.messaging.channels.interface import Item, TemplateVerdict
+from sapa.messaging.channels.interface import Item
 from sapa.messaging.channels.reading import Node, text
+from sapa.messaging.channels.template_verdicts import TemplateVerdict
 from sapa.messaging.channels.whatsapp.template_parsing import parse_category, parse_quality
 
 
@@ -36,6 +37,13 @@ def _read_category(value: Node) -> Iterator[Item]:
         yield TemplateVerdict(name, language, category=category)
 
 
+def _read_components(value: Node) -> Iterator[Item]:
+    """It has the texts and the buttons, but no header with a file and no cards."""
+    name, language = _read_name(value)
+    if name and language:
+        yield TemplateVerdict(name, language, has_new_content=True)
+
+
 def _read_name(value: Node) -> tuple[str | None, str | None]:
     return text(value, "message_template_name"), text(value, "message_template_language")
 
@@ -44,4 +52,5 @@ TEMPLATE_FIELDS: Mapping[str, Callable[[Node], Iterator[Item]]] = {
     "message_template_status_update": _read_status,
     "message_template_quality_update": _read_quality,
     "template_category_update": _read_category,
+    "message_template_components_update": _read_components,
 }

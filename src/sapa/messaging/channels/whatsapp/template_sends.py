@@ -14,6 +14,7 @@ from sapa.messaging.channels.native_contents import (
     MapLocation,
     ProductSection,
     TemplateParameter,
+    format_degrees,
 )
 
 _SUB_TYPES = {"otp": "url"}
@@ -77,7 +78,7 @@ def _text(parameter: TemplateParameter) -> dict[str, Any]:
 def _location(place: MapLocation) -> dict[str, str]:
     """Coordinates are texts here."""
     named = {"name": place.name, "address": place.address}
-    position = {"latitude": str(place.latitude), "longitude": str(place.longitude)}
+    position = {"latitude": format_degrees(place.latitude), "longitude": format_degrees(place.longitude)}
     return position | {name: value for name, value in named.items() if value}
 
 

@@ -19,6 +19,7 @@ FIELDS = (
     "name,language,status,category,components,parameter_format,quality_score,rejected_reason,sub_category,"
     "message_send_ttl_seconds"
 )
+EDITABLE = ("category", "parameter_format", "components", "message_send_ttl_seconds")
 PAGE = "100"
 MAX_PAGES = 100
 _NOT_FOUND = {132001, 2593002}
@@ -56,7 +57,7 @@ async def edit_template(connection: ChannelAccount, id: str, template: NewTempla
     body = await _build(connection, template)
     if isinstance(body, SendRefusal):
         return body
-    changes = {name: body[name] for name in ("category", "components", "message_send_ttl_seconds") if name in body}
+    changes = {name: body[name] for name in EDITABLE if name in body}
     decided = _read_decision(await meta.post(connection, id, changes), template)
     return decided if isinstance(decided, SendRefusal) else replace(decided, id=id)
 
