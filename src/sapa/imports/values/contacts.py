@@ -8,7 +8,8 @@ from sapa.values.emails import BadEmail, parse_email
 from sapa.values.phones import BadPhone, parse_phone
 
 _SEVERAL = re.compile(r"\s*(?:[/;|\n]|,|\bdan\b|\batau\b|&)\s*")
-_MASKED = re.compile(r"[*•xX]{2,}")
+_MASKED = re.compile(r"[*•]{2,}")
+_MASKED_DIGITS = re.compile(r"[*•xX]{2,}")
 LONGEST_NAME = 255
 LONGEST_PHONES = 200
 
@@ -18,15 +19,10 @@ def unquote_cell(text: str) -> str:
     return text[1:] if len(text) > 1 and text[0] == "'" and (text[1].isdigit() or text[1] in "=+-@") else text
 
 
-def is_masked(text: str) -> bool:
-    """Whether a marketplace has hidden a part of it: `0812****01`."""
-    return _MASKED.search(text) is not None
-
-
 def parse_phone_cell(text: str, region: str) -> str | None:
-    """The first number of the cell in E.164; None for an empty or masked one. Raises BadCell."""
+    """The first number of the cell in E.164; None for an empty or masked one, such as `0812****01`. Raises BadCell."""
     refuse_scientific(text)
-    if not text or is_masked(text):
+    if not text or _MASKED_DIGITS.search(text):
         return None
     if len(text) > LONGEST_PHONES:
         raise BadCell("is too long for a phone number")
@@ -47,8 +43,8 @@ def find_phone(text: str, region: str) -> str | None:
 
 
 def find_email(text: str) -> str | None:
-    """None for a masked or wrong address."""
-    if not text or is_masked(text):
+    """None for a masked or wrong address. Names may have two x in a row, such as Maxx."""
+    if not text or _MASKED.search(text):
         return None
     try:
         return parse_email(unquote_cell(text))
