@@ -219,6 +219,32 @@ def test_kiriminajas_packages_count_when_there_is_no_data() -> None:
     assert (event.status, event.status_code) == ("lost", 701)
 
 
+def test_a_parcel_of_kiriminaja_has_returned_only_when_it_has_arrived() -> None:
+    parcel = {"order_id": REFERENCE, "awb": "JNE1", "date": "2026-03-01 09:00:00", "shipped_at": "2026-03-02 13:00:00"}
+    started = datetime.now(UTC)
+    (begun,) = read("kiriminaja", {"method": "returned_packages", "data": [parcel | {"returned_at": None}]})
+    (arrived,) = read(
+        "kiriminaja", {"method": "returned_packages", "data": [parcel | {"returned_at": "2026-03-09 10:00:00"}]}
+    )
+    assert (begun.status, arrived.status) == ("returning", "returned")
+    assert begun.occurred_at >= started
+    assert arrived.occurred_at == datetime(2026, 3, 9, 3, 0, tzinfo=UTC)
+    assert begun.dedupe_key != arrived.dedupe_key
+
+
+def test_kiriminaja_reports_when_a_parcel_was_cancelled() -> None:
+    parcel = {"order_id": REFERENCE, "date": "2026-03-01 09:00:00", "canceled_at": "2026-03-02 13:00:00"}
+    (event,) = read("kiriminaja", {"method": "canceled_packages", "data": [parcel | {"reason": "3pl rejection"}]})
+    assert (event.status, event.reason) == ("cancelled", "3pl rejection")
+    assert event.occurred_at == datetime(2026, 3, 2, 6, 0, tzinfo=UTC)
+
+
+def test_kiriminajas_awb_comes_with_the_sorting_code() -> None:
+    parcel = {"order_id": REFERENCE, "awb": "JNE1", "sorting_code": "JOG-JOG1000-JKT2010"}
+    (event,) = read("kiriminaja", {"method": "processed_packages", "data": [parcel]})
+    assert (event.status, event.awb, event.sorting_code) == ("confirmed", "JNE1", "JOG-JOG1000-JKT2010")
+
+
 @pytest.mark.parametrize("adapter", list(CARRIERS))
 def test_an_unknown_status_is_recorded_without_effect(adapter: str) -> None:
     event = read(adapter, {**BODIES[adapter], **UNKNOWN[adapter]})[0]

@@ -56,7 +56,7 @@ def test_a_new_parcel_of_kiriminaja_is_in_transit_if_its_text_says_so(
         ("finished_packages", "delivered"),
         ("canceled_packages", "cancelled"),
         ("rejected_packages", "rejected"),
-        ("returned_packages", "returned"),
+        ("returned_packages", "returning"),
         ("return_finished_packages", "returned"),
         ("new_packages", None),
     ],
