@@ -50,7 +50,7 @@ DASH: dict[str, Any] = {
     "deliveryID": "dlv-77",
     "providerOrderID": REFERENCE,
     "status": "PENDING_PICKUP",
-    "timestamp": "2026-03-02T10:04:00.123+07:00",
+    "updatedAt": "2026-03-02T10:04:00.123+07:00",
     "trackingURL": "https://track.example/dlv-77",
     "courier": {"name": "Agus", "phone": "+628990000001", "vehicle": {"licensePlate": "B 1234 SBX"}},
     "media": [],
@@ -190,6 +190,25 @@ def test_dashs_failure_after_the_pick_up_is_a_way_back() -> None:
     assert read("dash", {**DASH, "status": "FAILED"})[0].status == "rejected"
     media = [{"type": "PICKUP_PROOF", "url": "https://img.example/p.jpg"}]
     assert read("dash", {**DASH, "status": "FAILED", "media": media})[0].status == "returning"
+    assert read("dash", {**DASH, "status": "FAILED", "pickupAt": "2026-03-02T03:00:00Z"})[0].status == "returning"
+
+
+def test_dash_says_why_and_who_received_it() -> None:
+    failed = {"failedReason": "Penerima menolak", "cancelledReason": None}
+    assert read("dash", {**DASH, "status": "FAILED", **failed})[0].reason == "Penerima menolak"
+    (event,) = read("dash", {**DASH, "status": "CANCELLED", "failedReason": None, "cancelledReason": "Stok habis"})
+    assert (event.status, event.reason) == ("cancelled", "Stok habis")
+    recipient = {"firstName": "Ayu", "phone": "+6281299998888", "actualRecipientName": "Satpam"}
+    assert read("dash", {**DASH, "status": "COMPLETED", "recipient": recipient})[0].receiver == "Satpam"
+
+
+def test_dash_reports_each_new_driver() -> None:
+    keys = {
+        event.dedupe_key
+        for instant in ("2026-03-02T03:04:00.123Z", "2026-03-02T03:09:00.456Z")
+        for event in read("dash", {**DASH, "updatedAt": instant})
+    }
+    assert len(keys) == 2
 
 
 def test_biteship_reports_a_pickup() -> None:
