@@ -264,6 +264,12 @@ def test_kiriminajas_awb_comes_with_the_sorting_code() -> None:
     assert (event.status, event.awb, event.sorting_code) == ("confirmed", "JNE1", "JOG-JOG1000-JKT2010")
 
 
+@pytest.mark.parametrize("word", ["dropping_off", "droppingOff"])
+def test_biteship_writes_its_statuses_in_two_ways(word: str) -> None:
+    (event,) = read("biteship", {**BITESHIP, "status": word})
+    assert (event.status, event.text) == ("out_for_delivery", word)
+
+
 @pytest.mark.parametrize("adapter", list(CARRIERS))
 def test_an_unknown_status_is_recorded_without_effect(adapter: str) -> None:
     event = read(adapter, {**BODIES[adapter], **UNKNOWN[adapter]})[0]
