@@ -23,6 +23,7 @@ from sapa.imports.sources.records import (
     convert_groups,
     read_amount,
     read_cell,
+    read_id,
     read_instant,
     read_quantity,
     read_text,
@@ -73,7 +74,7 @@ def _build_customer(context: ConversionContext, unread: dict[str, str], row: Tab
     }
     return without_empty(
         {
-            "externalId": read_text(row, "customer id"),
+            "externalId": read_id(row, "customer id"),
             "email": row.get("email"),
             "phoneNumber": read_cell(row, phone, lambda text: parse_phone_cell(text, context.region)),
             "firstName": row.get("first name"),
@@ -97,7 +98,7 @@ def _build_order(context: ConversionContext, rows: Group) -> Fields:
     order = rows[0]
     money = _build_money(rows)
     return build_order(
-        read_text(order, "id") or order.get("name"),
+        read_id(order, "id") or order.get("name"),
         read_instant(order, "created at", context),
         money,
         _build_state(order, money, context),

@@ -26,7 +26,7 @@ from sapa.imports.tables.files import HeaderRow, TableRecord
 from sapa.imports.tables.types import normalise_header
 from sapa.imports.types import Resource
 from sapa.imports.values.amounts import DecimalSign, decide_decimal_sign, parse_amount_cell, parse_quantity_cell
-from sapa.imports.values.contacts import parse_phone_cell, split_name, unquote_cell
+from sapa.imports.values.contacts import parse_id_cell, parse_phone_cell, split_name, unquote_cell
 from sapa.imports.values.dates import DayOrder, decide_day_order, parse_date_cell
 from sapa.imports.values.words import find_flag, split_tags
 from sapa.values.money import DIGITS
@@ -111,6 +111,8 @@ def _read_row(readers: list[ColumnReader], context: ConversionContext, record: T
 
 def _parse(reader: ColumnReader, context: ConversionContext, text: str) -> Any:
     match reader.field.kind:
+        case "id":
+            return parse_id_cell(text)
         case "phone":
             return parse_phone_cell(text, context.region)
         case "amount":

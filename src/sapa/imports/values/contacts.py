@@ -1,15 +1,16 @@
-"""Names, phone numbers and e-mail addresses as files from shops and spreadsheets have them."""
+"""Names, ids, phone numbers and e-mail addresses as files from shops and spreadsheets have them."""
 
 import re
 
 from sapa.imports.cells import BadCell
-from sapa.imports.values.amounts import refuse_scientific
+from sapa.imports.values.amounts import SCIENTIFIC_ADVICE, refuse_scientific
 from sapa.values.emails import BadEmail, parse_email
 from sapa.values.phones import BadPhone, parse_phone
 
 _SEVERAL = re.compile(r"\s*(?:[/;|\n]|,|\bdan\b|\batau\b|&)\s*")
 _MASKED = re.compile(r"[*•]{2,}")
 _MASKED_DIGITS = re.compile(r"[*•xX]{2,}")
+_is_shortened = re.compile(r"\d(?:[.,]\d+)?E\+\d{2,3}").fullmatch
 LONGEST_NAME = 255
 LONGEST_PHONES = 200
 
@@ -17,6 +18,13 @@ LONGEST_PHONES = 200
 def unquote_cell(text: str) -> str:
     """Without the apostrophe that marks a number or a formula as text: `'75008`."""
     return text[1:] if len(text) > 1 and text[0] == "'" and (text[1].isdigit() or text[1] in "=+-@") else text
+
+
+def parse_id_cell(text: str) -> str:
+    """Raises BadCell for `7.21045E+12`: other records have lost the same digits, and would be taken for this one."""
+    if _is_shortened(text):
+        raise BadCell(SCIENTIFIC_ADVICE.format(text))
+    return unquote_cell(text)
 
 
 def parse_phone_cell(text: str, region: str) -> str | None:
