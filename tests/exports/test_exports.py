@@ -98,6 +98,24 @@ async def test_an_export_imported_again_changes_nothing_and_fills_an_empty_compa
             )
 
 
+async def test_an_order_with_units_that_came_back_for_nothing_moves(
+    installation: Installation, database: Database, company: Environments, api: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    order = await made(api, "orders", orderId="web-9", lineItems=[{"title": "Kopi", "price": 100, "quantity": 3}])
+    await made(api, f"orders/{order['id']}/payments", amount=300, method="cash")
+    units = [{"id": order["lineItems"][0]["id"], "quantity": 1}]
+    await made(api, f"orders/{order['id']}/refunds", lineItems=units, amount=0)
+    await made(api, f"orders/{order['id']}/refunds", amount=40)
+    path = export(installation, company.live, "orders", tmp_path / "orders.ndjson")
+    other = await make_company(database)
+    moved = run_import(installation, other.live, path, "orders")
+    assert moved.counts == (1, 0, 0, 0), moved.errors
+    async with connect(installation, (await make_key(database, other.live)).raw) as theirs:
+        [stored] = await list_all(theirs, "orders")
+    assert [refund["amount"] for refund in stored["refunds"]] == [40]
+    assert (stored["totalRefunded"], stored["outstanding"], stored["financialStatus"]) == (40, 0, "partially_refunded")
+
+
 def comparable(found: list[dict[str, Any]]) -> list[Any]:
     plain: list[Any] = without_ids(found)
     for one in plain:

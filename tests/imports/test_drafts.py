@@ -66,6 +66,35 @@ async def test_a_draft_is_recognised_previewed_and_started(api: httpx.AsyncClien
     assert looked.status_code == 409
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("source", "shopify"),
+        ("mapping", "map_1"),
+        ("keepColumns", "true"),
+        ("timeZone", "Asia/Makassar"),
+        ("effects", "false"),
+    ],
+)
+async def test_a_draft_takes_no_option_that_its_start_decides(api: httpx.AsyncClient, name: str, value: str) -> None:
+    params = {"resource": "customers", "start": "false", name: value}
+    refused = await api.post("/imports", params=params, content=LIST, headers=CSV)
+    assert refused.status_code == 400, refused.text
+    assert refused.json()["error"]["details"][0]["field"] == name
+    assert "/imports/{id}/start" in refused.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(("says", "customers"), [({}, 0), ({"dryRun": True}, 0), ({"dryRun": False}, 1)])
+async def test_a_draft_that_was_uploaded_as_a_check_is_one(
+    api: httpx.AsyncClient, says: dict[str, bool], customers: int
+) -> None:
+    params = {"resource": "customers", "start": "false", "dryRun": "true"}
+    made = await api.post("/imports", params=params, content=b"email\nayu@example.com\n", headers=CSV)
+    done = await start(api, made.json()["data"]["id"], **says)
+    assert (done["status"], done["created"], done["dryRun"]) == ("succeeded", 1, customers == 0)
+    assert len(await list_all(api, "customers")) == customers
+
+
 async def test_a_spreadsheet_is_mapped_and_the_mapping_is_used_again(api: httpx.AsyncClient) -> None:
     draft = await upload_draft(api, LIST)
     shown = await preview(api, draft["id"])

@@ -171,8 +171,16 @@ def test_a_phone_number_that_lost_digits_is_refused() -> None:
     with pytest.raises(BadCell, match="shortened by a spreadsheet"):
         parse_phone_cell("6.28123E+11", "ID")
     assert find_phone("6.28123E+11", "ID") is None
-    assert find_email("a***@example.com") is None
-    assert find_email("ayu@example.com") == "ayu@example.com"
+
+
+@pytest.mark.parametrize("text", ["a***@example.com", "**@example.com", "a••u@example.com"])
+def test_a_masked_email_address_is_none(text: str) -> None:
+    assert find_email(text) is None
+
+
+@pytest.mark.parametrize("text", ["ayu@example.com", "maxx@example.com", "AXX@exxample.com", "xx@example.com"])
+def test_an_email_address_may_have_two_x_in_a_row(text: str) -> None:
+    assert find_email(text) == text
 
 
 @pytest.mark.parametrize(

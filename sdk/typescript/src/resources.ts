@@ -270,7 +270,10 @@ export interface ImportsCreateQuery {
    * to true.
    */
   effects?: boolean | undefined;
-  /** false: store the file as a draft, to preview and start it. */
+  /**
+   * false: store the file as a draft, to preview and start it. Its start says how it is read; the upload says only the
+   * resource and dryRun.
+   */
   start?: boolean | undefined;
 }
 

@@ -2276,8 +2276,8 @@ export interface ImportStartIn {
   timeZone?: string | null | undefined;
   /** Defaults to false with a source or a mapping. */
   effects?: boolean | null | undefined;
-  /** Check every record and change nothing. Default: `false`. */
-  dryRun?: boolean | undefined;
+  /** Check every record and change nothing. Defaults to what the upload said. */
+  dryRun?: boolean | null | undefined;
 }
 
 /** A message with buttons, a list of choices, a link, a form, products, or a request for a location. */

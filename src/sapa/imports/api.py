@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from sapa.http.bodies import XLSX, Upload
 from sapa.http.endpoints import Base, Call, Routes, ToolTraits
-from sapa.http.errors import NotFound
+from sapa.http.errors import Invalid, NotFound
 from sapa.http.outbound_call import OutboundCall
 from sapa.http.query_string import PageQuery
 from sapa.http.responses import Page, build_page
@@ -74,7 +74,13 @@ class UploadQuery(Struct, frozen=True, kw_only=True, rename="camel"):
         ]
         | None
     ) = None
-    start: Annotated[Flag, Meta(description="false: store the file as a draft, to preview and start it.")] = "true"
+    start: Annotated[
+        Flag,
+        Meta(
+            description="false: store the file as a draft, to preview and start it. Its start says how it is read; the"
+            " upload says only the resource and dryRun."
+        ),
+    ] = "true"
 
 
 class ImportStartIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -85,7 +91,10 @@ class ImportStartIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_un
     keep_columns: bool = False
     time_zone: ZoneName | None = None
     effects: Annotated[bool, Meta(description="Defaults to false with a source or a mapping.")] | None = None
-    dry_run: Annotated[bool, Meta(description="Check every record and change nothing.")] = False
+    dry_run: (
+        Annotated[bool, Meta(description="Check every record and change nothing. Defaults to what the upload said.")]
+        | None
+    ) = None
 
     @property
     def options(self) -> ReadingOptions:
@@ -119,6 +128,7 @@ async def create_import(call: Call, query: UploadQuery, body: Upload) -> Import:
     needs the WRITE scope of the resource.
     """
     require_scope(call, query.resource, "WRITE")
+    _refuse_early_options(query)
     mapping = query.mapping and await mappings.get_for(call.db, call.company, query.mapping, query.resource)
     options = ReadingOptions(
         source=query.source,
@@ -208,7 +218,22 @@ async def start_import(call: Call, id: ImportId, body: ImportStartIn = ImportSta
     require_scope(call, found.resource, "WRITE")
     if found.status != "draft":
         raise ImportStarted
-    return await actions.start(call.db, call.company, id, body.options, dry_run=body.dry_run)
+    dry_run = found.dry_run if body.dry_run is None else body.dry_run
+    return await actions.start(call.db, call.company, id, body.options, dry_run=dry_run)
+
+
+def _refuse_early_options(query: UploadQuery) -> None:
+    """Those of a draft come with its start."""
+    options = {
+        "source": query.source,
+        "mapping": query.mapping,
+        "keepColumns": query.keep_columns == "true",
+        "timeZone": query.time_zone,
+        "effects": query.effects,
+    }
+    for name, value in options.items():
+        if value and query.start == "false":
+            raise Invalid.field(name, "is decided when a draft starts; send it to POST /imports/{id}/start")
 
 
 async def _get(call: Call, id: str) -> Import:

@@ -277,11 +277,14 @@ def _build_payment(payment: PaymentRow) -> BulkPayment:
 
 
 def _list_refunds(row: OrderRow) -> list[BulkRefund]:
-    """Without a status, the refunds decide it; otherwise the status refunds what they would."""
+    """Without a status, the refunds decide it; otherwise the status refunds what they would. A refund of 0 has units
+    only, which a file does not bring in."""
     is_part = row.status != "refunded" and row.financial_status == "partially_refunded"
     refunds = row.refunds if is_part or row.financial_status is UNSET else None
     return [
-        BulkRefund(RefundIn(amount=refund.amount, reason=refund.reason), refund.created_at) for refund in refunds or ()
+        BulkRefund(RefundIn(amount=refund.amount, reason=refund.reason), refund.created_at)
+        for refund in refunds or ()
+        if refund.amount
     ]
 
 

@@ -20,6 +20,7 @@ FILES = st.builds(
     lines=LINES,
     discounts=PARTS,
     shipping=AMOUNTS,
+    shipping_discount=st.none() | AMOUNTS.map(lambda amount: {"title": "x", "amount": amount}),
     fees=PARTS,
     tax=AMOUNTS,
     total=st.none() | AMOUNTS,

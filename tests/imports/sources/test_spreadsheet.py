@@ -92,6 +92,24 @@ def test_variants_without_a_sku_are_one_product(tmp_path: Path) -> None:
     ]
 
 
+def test_a_name_in_another_script_is_an_id(tmp_path: Path) -> None:
+    rows: list[Cells] = [{"Produk": "コーヒー", "Harga": "50000"}, {"Produk": "Кофе", "Harga": "40000"}]
+    products, problems = convert(tmp_path, "spreadsheet", "products", rows)
+    assert problems == []
+    assert [product["productId"] for product in products] == ["コーヒー", "кофе"]
+
+
+def test_a_product_whose_name_makes_the_id_of_another_is_refused(tmp_path: Path) -> None:
+    names = ["Kopi 50%", "Kopi 50", "KOPI  50%", "Teh"]
+    rows: list[Cells] = [{"Produk": name, "Harga": "50000"} for name in names]
+    products, [problem] = convert(tmp_path, "spreadsheet", "products", rows)
+    assert [product["productId"] for product in products] == ["kopi-50", "kopi-50", "teh"]
+    assert (problem.line, problem.field) == (3, "name")
+    assert problem.message == (
+        "would replace 'kopi 50%', because both get the id 'kopi-50'; add a column with product ids"
+    )
+
+
 def test_a_village_and_its_district_are_the_second_line_of_an_address(tmp_path: Path) -> None:
     rows: list[Cells] = [
         {"Nama": "Ayu", "Email": "ayu@example.com", "Alamat": "Jl. Merdeka 1", "Kelurahan": "Sukajadi",

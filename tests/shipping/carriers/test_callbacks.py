@@ -50,7 +50,7 @@ DASH: dict[str, Any] = {
     "deliveryID": "dlv-77",
     "providerOrderID": REFERENCE,
     "status": "PENDING_PICKUP",
-    "timestamp": "2026-03-02T10:04:00.123+07:00",
+    "updatedAt": "2026-03-02T10:04:00.123+07:00",
     "trackingURL": "https://track.example/dlv-77",
     "courier": {"name": "Agus", "phone": "+628990000001", "vehicle": {"licensePlate": "B 1234 SBX"}},
     "media": [],
@@ -190,6 +190,25 @@ def test_dashs_failure_after_the_pick_up_is_a_way_back() -> None:
     assert read("dash", {**DASH, "status": "FAILED"})[0].status == "rejected"
     media = [{"type": "PICKUP_PROOF", "url": "https://img.example/p.jpg"}]
     assert read("dash", {**DASH, "status": "FAILED", "media": media})[0].status == "returning"
+    assert read("dash", {**DASH, "status": "FAILED", "pickupAt": "2026-03-02T03:00:00Z"})[0].status == "returning"
+
+
+def test_dash_says_why_and_who_received_it() -> None:
+    failed = {"failedReason": "Penerima menolak", "cancelledReason": None}
+    assert read("dash", {**DASH, "status": "FAILED", **failed})[0].reason == "Penerima menolak"
+    (event,) = read("dash", {**DASH, "status": "CANCELLED", "failedReason": None, "cancelledReason": "Stok habis"})
+    assert (event.status, event.reason) == ("cancelled", "Stok habis")
+    recipient = {"firstName": "Ayu", "phone": "+6281299998888", "actualRecipientName": "Satpam"}
+    assert read("dash", {**DASH, "status": "COMPLETED", "recipient": recipient})[0].receiver == "Satpam"
+
+
+def test_dash_reports_each_new_driver() -> None:
+    keys = {
+        event.dedupe_key
+        for instant in ("2026-03-02T03:04:00.123Z", "2026-03-02T03:09:00.456Z")
+        for event in read("dash", {**DASH, "updatedAt": instant})
+    }
+    assert len(keys) == 2
 
 
 def test_biteship_reports_a_pickup() -> None:
@@ -217,6 +236,38 @@ def test_kiriminajas_packages_count_when_there_is_no_data() -> None:
     parcel = {"order_id": REFERENCE, "awb": "JNE1", "status": "701", "date": "2026-03-02 13:00:00"}
     (event,) = read("kiriminaja", {"method": "shipped_packages", "data": [], "packages": [parcel]})
     assert (event.status, event.status_code) == ("lost", 701)
+
+
+def test_a_parcel_of_kiriminaja_has_returned_only_when_it_has_arrived() -> None:
+    parcel = {"order_id": REFERENCE, "awb": "JNE1", "date": "2026-03-01 09:00:00", "shipped_at": "2026-03-02 13:00:00"}
+    started = datetime.now(UTC)
+    (begun,) = read("kiriminaja", {"method": "returned_packages", "data": [parcel | {"returned_at": None}]})
+    (arrived,) = read(
+        "kiriminaja", {"method": "returned_packages", "data": [parcel | {"returned_at": "2026-03-09 10:00:00"}]}
+    )
+    assert (begun.status, arrived.status) == ("returning", "returned")
+    assert begun.occurred_at >= started
+    assert arrived.occurred_at == datetime(2026, 3, 9, 3, 0, tzinfo=UTC)
+    assert begun.dedupe_key != arrived.dedupe_key
+
+
+def test_kiriminaja_reports_when_a_parcel_was_cancelled() -> None:
+    parcel = {"order_id": REFERENCE, "date": "2026-03-01 09:00:00", "canceled_at": "2026-03-02 13:00:00"}
+    (event,) = read("kiriminaja", {"method": "canceled_packages", "data": [parcel | {"reason": "3pl rejection"}]})
+    assert (event.status, event.reason) == ("cancelled", "3pl rejection")
+    assert event.occurred_at == datetime(2026, 3, 2, 6, 0, tzinfo=UTC)
+
+
+def test_kiriminajas_awb_comes_with_the_sorting_code() -> None:
+    parcel = {"order_id": REFERENCE, "awb": "JNE1", "sorting_code": "JOG-JOG1000-JKT2010"}
+    (event,) = read("kiriminaja", {"method": "processed_packages", "data": [parcel]})
+    assert (event.status, event.awb, event.sorting_code) == ("confirmed", "JNE1", "JOG-JOG1000-JKT2010")
+
+
+@pytest.mark.parametrize("word", ["dropping_off", "droppingOff"])
+def test_biteship_writes_its_statuses_in_two_ways(word: str) -> None:
+    (event,) = read("biteship", {**BITESHIP, "status": word})
+    assert (event.status, event.text) == ("out_for_delivery", word)
 
 
 @pytest.mark.parametrize("adapter", list(CARRIERS))

@@ -3,6 +3,7 @@
 import pytest
 
 from sapa.shipping.carriers.biteship.statuses import BY_WORD as BITESHIP
+from sapa.shipping.carriers.biteship.statuses import find_status as find_biteship
 from sapa.shipping.carriers.dash.statuses import find_status as find_dash
 from sapa.shipping.carriers.gosend.statuses import find_status as find_gosend
 from sapa.shipping.carriers.kiriminaja.statuses import BY_CODE, BY_METHOD, find_status
@@ -56,7 +57,7 @@ def test_a_new_parcel_of_kiriminaja_is_in_transit_if_its_text_says_so(
         ("finished_packages", "delivered"),
         ("canceled_packages", "cancelled"),
         ("rejected_packages", "rejected"),
-        ("returned_packages", "returned"),
+        ("returned_packages", "returning"),
         ("return_finished_packages", "returned"),
         ("new_packages", None),
     ],
@@ -123,3 +124,21 @@ def test_biteships_words() -> None:
         "returned": "returned",
         "disposed": "lost",
     }
+
+
+@pytest.mark.parametrize(
+    ("word", "status"),
+    [
+        ("pickingUp", "picking_up"),
+        ("droppingOff", "out_for_delivery"),
+        ("onHold", "on_hold"),
+        ("returnInTransit", "returning"),
+        ("courierNotFound", "no_driver"),
+        ("delivered", "delivered"),
+        ("teleportedAway", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_biteships_words_of_tracking(word: str | None, status: str | None) -> None:
+    assert find_biteship(word) == status

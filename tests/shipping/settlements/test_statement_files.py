@@ -58,6 +58,7 @@ def test_an_amount(cell: str, amount: int | str) -> None:
     [
         (b"", "no parcels"),
         (b"awb,amount\n", "no parcels"),
+        (b"awb;amount\n582230008329223;1\n5,8223E+14;1\n", "Line 3: .* shortened .* to 5,8223E"),
         (b"customer,amount\nAyu,1\n", "no column for the parcel"),
         (b"awb,weight\nJNE,1\n", "no column for the amount"),
         (b"awb,amount\nJNE,\n", "Line 2 has no amount"),

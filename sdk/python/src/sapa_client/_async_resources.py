@@ -1645,7 +1645,8 @@ class AsyncImportsResource(AsyncResource):
         - time_zone: The time zone of times without an offset. Defaults to the company's.
         - effects: Whether records earn points, take stock and emit events. Defaults to false with a source or a
           mapping, otherwise to true.
-        - start: false: store the file as a draft, to preview and start it.
+        - start: false: store the file as a draft, to preview and start it. Its start says how it is read; the
+          upload says only the resource and dryRun.
         """
         return await self._call(
             models.Import,
@@ -1722,7 +1723,7 @@ class AsyncImportsResource(AsyncResource):
         keep_columns: bool | NotGiven = NOT_GIVEN,
         time_zone: str | None | NotGiven = NOT_GIVEN,
         effects: bool | None | NotGiven = NOT_GIVEN,
-        dry_run: bool | NotGiven = NOT_GIVEN,
+        dry_run: bool | None | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
     ) -> models.ImportPreview:
         """Preview an uploaded file.
@@ -1739,7 +1740,7 @@ class AsyncImportsResource(AsyncResource):
         - keep_columns: Default: `false`.
         - time_zone: The time zone of times without an offset. Defaults to the company's.
         - effects: Defaults to false with a source or a mapping.
-        - dry_run: Check every record and change nothing. Default: `false`.
+        - dry_run: Check every record and change nothing. Defaults to what the upload said.
         """
         return await self._call(
             models.ImportPreview,
@@ -1767,7 +1768,7 @@ class AsyncImportsResource(AsyncResource):
         keep_columns: bool | NotGiven = NOT_GIVEN,
         time_zone: str | None | NotGiven = NOT_GIVEN,
         effects: bool | None | NotGiven = NOT_GIVEN,
-        dry_run: bool | NotGiven = NOT_GIVEN,
+        dry_run: bool | None | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
     ) -> models.Import:
         """Start the import of an uploaded file, read as the body says.
@@ -1780,7 +1781,7 @@ class AsyncImportsResource(AsyncResource):
         - keep_columns: Default: `false`.
         - time_zone: The time zone of times without an offset. Defaults to the company's.
         - effects: Defaults to false with a source or a mapping.
-        - dry_run: Check every record and change nothing. Default: `false`.
+        - dry_run: Check every record and change nothing. Defaults to what the upload said.
         """
         return await self._call(
             models.Import,

@@ -2110,8 +2110,8 @@ class ImportStartIn(Struct, kw_only=True, rename="camel"):
     """The time zone of times without an offset. Defaults to the company's."""
     effects: bool | None | NotGiven = NOT_GIVEN
     """Defaults to false with a source or a mapping."""
-    dry_run: bool | NotGiven = NOT_GIVEN
-    """Check every record and change nothing. Default: `false`."""
+    dry_run: bool | None | NotGiven = NOT_GIVEN
+    """Check every record and change nothing. Defaults to what the upload said."""
 
 
 class InteractiveMessageIn(Struct, kw_only=True, rename="camel"):

@@ -32,6 +32,8 @@ class OrderMoney(Struct, frozen=True, kw_only=True):
     discounts: Sequence[Fields] = ()
     shipping: Decimal = ZERO
     shipping_title: str | None = None
+    shipping_discount: Fields | None = None
+    """What is not on the lines of a discount. It is on shipping if the total says so."""
     fees: Sequence[Fields] = ()
     tax: Decimal = ZERO
     tax_title: str | None = None
@@ -49,6 +51,7 @@ def build_money(money: OrderMoney) -> tuple[Fields, Decimal]:
     discounts, on_shipping = _spread_discounts(money.discounts, net)
     fees = [fee for fee in money.fees if fee["amount"] > 0]
     goods, shipping = net - _sum(discounts), max(ZERO, money.shipping - on_shipping)
+    shipping -= _get_shipping_discount(money, goods + shipping + _sum(fees), shipping)
     before_tax = goods + shipping + _sum(fees)
     is_added = money.total is not None and money.tax > 0 and before_tax + money.tax == money.total
     computed = before_tax + (money.tax if is_added else ZERO)
@@ -73,6 +76,14 @@ def build_money(money: OrderMoney) -> tuple[Fields, Decimal]:
         else [],
     }
     return {name: value for name, value in fields.items() if value}, total
+
+
+def _get_shipping_discount(money: OrderMoney, full: Decimal, shipping: Decimal) -> Decimal:
+    """0 unless only it explains the total: without it, the order cost `full`, and perhaps a tax."""
+    amount: Decimal = money.shipping_discount["amount"] if money.shipping_discount else ZERO
+    if money.total in {full, full + money.tax} or amount > shipping:
+        return ZERO
+    return amount if money.total in {full - amount, full - amount + money.tax} else ZERO
 
 
 def _build_line(line: ForeignLine) -> Fields:
@@ -105,7 +116,7 @@ def _build_shipping(money: OrderMoney, discount: Decimal) -> list[Fields]:
         return []
     line: Fields = {"title": (money.shipping_title or "Shipping")[:255], "price": money.shipping}
     if discount:
-        line["discount"] = {"amount": discount}
+        line["discount"] = {**(money.shipping_discount or {}), "amount": discount}
     return [line]
 
 

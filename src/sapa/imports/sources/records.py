@@ -10,7 +10,7 @@ from sapa.imports.sources.interface import ConversionContext, Converted, Convert
 from sapa.imports.tables.files import TableRecord
 from sapa.imports.types import Problem
 from sapa.imports.values.amounts import DecimalSign, parse_amount_cell, parse_quantity_cell
-from sapa.imports.values.contacts import unquote_cell
+from sapa.imports.values.contacts import parse_id_cell, unquote_cell
 from sapa.imports.values.dates import DayOrder, parse_date_cell
 
 Value = TypeVar("Value")
@@ -25,6 +25,11 @@ MOST_DATA = 200
 def read_text(record: TableRecord, *names: str) -> str | None:
     """None for an empty cell."""
     return unquote_cell(record.get(*names)) or None
+
+
+def read_id(record: TableRecord, name: str) -> str | None:
+    """None for an empty cell; an error names the column of a number that lost its digits."""
+    return read_cell(record, name, parse_id_cell)
 
 
 def read_cell(record: TableRecord, name: str, parse: Callable[[str], Value]) -> Value | None:

@@ -23,6 +23,7 @@ from sapa.imports.sources.records import (
     convert_groups,
     read_amount,
     read_cell,
+    read_id,
     read_instant,
     read_quantity,
     read_text,
@@ -73,7 +74,7 @@ def _build_customer(context: ConversionContext, unread: dict[str, str], row: Tab
     }
     return without_empty(
         {
-            "externalId": read_text(row, "customer id"),
+            "externalId": read_id(row, "customer id"),
             "email": row.get("email"),
             "phoneNumber": read_cell(row, phone, lambda text: parse_phone_cell(text, context.region)),
             "firstName": row.get("first name"),
@@ -97,7 +98,7 @@ def _build_order(context: ConversionContext, rows: Group) -> Fields:
     order = rows[0]
     money = _build_money(rows)
     return build_order(
-        read_text(order, "id") or order.get("name"),
+        read_id(order, "id") or order.get("name"),
         read_instant(order, "created at", context),
         money,
         _build_state(order, money, context),
@@ -137,24 +138,28 @@ def _build_money(rows: Group) -> OrderMoney:
         for row in rows
         if row.get("lineitem name") and read_quantity(row, "lineitem quantity") > 0
     ]
+    amount, on_lines = read_amount(order, "discount amount"), _sum_discounts(order, lines)
+    code = read_text(order, "discount code")
     return OrderMoney(
         lines=lines,
-        discounts=_build_discounts(order, lines),
+        discounts=[without_empty({"code": code, "amount": on_lines})] if on_lines else [],
         shipping=read_amount(order, "shipping"),
         shipping_title=read_text(order, "shipping method"),
+        shipping_discount=without_empty({"title": code, "amount": amount - on_lines}) if amount > on_lines else None,
         tax=read_amount(order, "taxes"),
         tax_title=read_text(order, "tax 1 name"),
         total=read_amount(order, "total") if order.get("total") else None,
     )
 
 
-def _build_discounts(order: TableRecord, lines: list[ForeignLine]) -> list[Fields]:
-    """The subtotal decides: whether the discount amount has the lines' own discounts in it differs between files."""
+def _sum_discounts(order: TableRecord, lines: list[ForeignLine]) -> Decimal:
+    """The order's, as far as they are on lines. The subtotal decides: the discount amount may have the lines' own
+    discounts in it, and that of shipping."""
     amount = read_amount(order, "discount amount")
     if order.get("subtotal"):
         net = sum((line.gross - line.discount for line in lines), ZERO)
         amount = min(amount, max(ZERO, net - read_amount(order, "subtotal")))
-    return [without_empty({"code": read_text(order, "discount code"), "amount": amount})] if amount else []
+    return amount
 
 
 def _build_state(order: TableRecord, money: OrderMoney, context: ConversionContext) -> ForeignState:

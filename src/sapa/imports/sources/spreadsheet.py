@@ -26,7 +26,7 @@ from sapa.imports.tables.files import HeaderRow, TableRecord
 from sapa.imports.tables.types import normalise_header
 from sapa.imports.types import Resource
 from sapa.imports.values.amounts import DecimalSign, decide_decimal_sign, parse_amount_cell, parse_quantity_cell
-from sapa.imports.values.contacts import parse_phone_cell, split_name, unquote_cell
+from sapa.imports.values.contacts import parse_id_cell, parse_phone_cell, split_name, unquote_cell
 from sapa.imports.values.dates import DayOrder, decide_day_order, parse_date_cell
 from sapa.imports.values.words import find_flag, split_tags
 from sapa.values.money import DIGITS
@@ -69,7 +69,8 @@ def convert(
     key = partial(_read_key, {field.name: key for key, field in reversed(columns.items())})
     if resource == "orders":
         return convert_groups(records, key, lambda rows: _build_order(context, [read(row) for row in rows]))
-    return convert_groups(records, key, lambda rows: _build_product([read(row) for row in rows]))
+    names: dict[str, str] = {}
+    return convert_groups(records, key, lambda rows: _build_product([read(row) for row in rows], names))
 
 
 def _read_key(columns: dict[str, str], record: TableRecord) -> str:
@@ -110,6 +111,8 @@ def _read_row(readers: list[ColumnReader], context: ConversionContext, record: T
 
 def _parse(reader: ColumnReader, context: ConversionContext, text: str) -> Any:
     match reader.field.kind:
+        case "id":
+            return parse_id_cell(text)
         case "phone":
             return parse_phone_cell(text, context.region)
         case "amount":
@@ -249,13 +252,16 @@ def _build_state(order: Row) -> ForeignState:
     )
 
 
-def _build_product(rows: list[dict[str, Any]]) -> Fields:
+def _build_product(rows: list[dict[str, Any]], names: dict[str, str]) -> Fields:
+    """`names` are those of earlier products by the ids that were made of them."""
     first = rows[0]
     name = first.get("name", "")
     media = first.get("media")
     return without_empty(
         {
-            "productId": first.get("productId") or (first.get("sku") if len(rows) == 1 else None) or _slug(name),
+            "productId": first.get("productId")
+            or (first.get("sku") if len(rows) == 1 else None)
+            or _build_id(name, names),
             "name": name,
             "description": first.get("description"),
             "status": _STATUSES.get(first.get("status", "").casefold()),
@@ -283,5 +289,15 @@ def _build_variant(row: Row, product: str) -> Fields:
     }
 
 
-def _slug(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-")[:255]
+def _build_id(name: str, names: dict[str, str]) -> str:
+    """Made of the name, so that a second import finds the product."""
+    whole = " ".join(name.casefold().split())
+    id = (re.sub(r"[^a-z0-9]+", "-", whole).strip("-") or whole)[:255].strip()
+    other = names.setdefault(id, whole)
+    if other != whole:
+        error = BadCell(
+            f"would replace {other[:60]!r}, because both get the id {id[:60]!r}; add a column with product ids"
+        )
+        error.field = "name"
+        raise error
+    return id

@@ -9,7 +9,7 @@ from sapa.imports.mappings.types import ImportMapping
 from sapa.imports.tables.types import normalise_header
 from sapa.imports.types import Resource, UnusableFile
 
-FieldKind = Literal["text", "phone", "amount", "quantity", "date", "flag", "tags", "data"]
+FieldKind = Literal["text", "id", "phone", "amount", "quantity", "date", "flag", "tags", "data"]
 
 
 class MappableField(Struct, frozen=True):
@@ -54,7 +54,7 @@ _PERSON = [
 
 FIELDS: dict[Resource, list[MappableField]] = {
     "customers": [
-        _field("externalId", "text", "id pelanggan|kode pelanggan|no pelanggan|customer id|externalid|id|kode"),
+        _field("externalId", "id", "id pelanggan|kode pelanggan|no pelanggan|customer id|externalid|id|kode"),
         *_PERSON,
         *_ADDRESS,
         _field("tags", "tags", "label|grup|group|tags|tag|kategori|segmen"),
@@ -65,7 +65,7 @@ FIELDS: dict[Resource, list[MappableField]] = {
     "orders": [
         _field(
             "orderId",
-            "text",
+            "id",
             "no pesanan|nomor pesanan|no order|nomor order|no invoice|nomor invoice|no nota|no faktur|invoice|order id"
             "|order number|orderid|id pesanan|kode transaksi|no transaksi",
         ),
@@ -100,8 +100,8 @@ FIELDS: dict[Resource, list[MappableField]] = {
         _field("tags", "tags", "label|tags|tag"),
     ],
     "products": [
-        _field("productId", "text", "id produk|product id|productid|handle"),
-        _field("sku", "text", "kode barang|kode produk|sku|kode|barcode"),
+        _field("productId", "id", "id produk|product id|productid|handle"),
+        _field("sku", "id", "kode barang|kode produk|sku|kode|barcode"),
         _field("name", "text", "nama barang|nama produk|produk|barang|product|product name|name|nama|title"),
         _field("variant", "text", "varian|variasi|variant|ukuran|size|variation"),
         _field("price", "amount", "harga|harga jual|harga satuan|price"),

@@ -23,6 +23,7 @@ from sapa.imports.sources.records import (
     convert_each,
     convert_groups,
     read_amount,
+    read_id,
     read_instant,
     read_text,
     without_empty,
@@ -122,7 +123,7 @@ def _build_order(context: ConversionContext, sign: DecimalSign | None, rows: Gro
         state = ForeignState(paid="all", refunded=refunded, is_fulfilled=state.is_fulfilled)
     name = f"{order.get('first name (billing)')} {order.get('last name (billing)')}"
     return build_order(
-        order.get("order number"),
+        read_id(order, "order number"),
         read_instant(order, "order date", context),
         money,
         _with_method(state, read_text(order, "payment method title")),
@@ -212,7 +213,7 @@ def _build_product(row: TableRecord, variations: Group, sign: DecimalSign | None
     ]
     return without_empty(
         {
-            "productId": row.get("sku") or f"woo-{row.get('id')}",
+            "productId": read_id(row, "sku") or f"woo-{row.get('id')}",
             "name": row.get("name"),
             "description": row.get("description", "short description")[:20_000],
             "status": _STATUSES.get(row.get("published")),
@@ -237,7 +238,7 @@ def _build_variant(row: TableRecord, product: TableRecord, sign: DecimalSign | N
         {
             "title": (row.get("name") if is_alone else " / ".join(values) or row.get("name"))[:255],
             "key": "default" if is_alone else None,
-            "sku": read_text(row, "sku"),
+            "sku": read_id(row, "sku"),
             "media": images[0] if images and not is_alone else None,
             "compareAtPrice": regular if row.get("sale price") and regular > sale else None,
         }

@@ -1,14 +1,16 @@
-"""Names, phone numbers and e-mail addresses as files from shops and spreadsheets have them."""
+"""Names, ids, phone numbers and e-mail addresses as files from shops and spreadsheets have them."""
 
 import re
 
 from sapa.imports.cells import BadCell
-from sapa.imports.values.amounts import refuse_scientific
+from sapa.imports.values.amounts import SCIENTIFIC_ADVICE, refuse_scientific
 from sapa.values.emails import BadEmail, parse_email
 from sapa.values.phones import BadPhone, parse_phone
 
 _SEVERAL = re.compile(r"\s*(?:[/;|\n]|,|\bdan\b|\batau\b|&)\s*")
-_MASKED = re.compile(r"[*•xX]{2,}")
+_MASKED = re.compile(r"[*•]{2,}")
+_MASKED_DIGITS = re.compile(r"[*•xX]{2,}")
+_is_shortened = re.compile(r"\d(?:[.,]\d+)?E\+\d{2,3}").fullmatch
 LONGEST_NAME = 255
 LONGEST_PHONES = 200
 
@@ -18,15 +20,17 @@ def unquote_cell(text: str) -> str:
     return text[1:] if len(text) > 1 and text[0] == "'" and (text[1].isdigit() or text[1] in "=+-@") else text
 
 
-def is_masked(text: str) -> bool:
-    """Whether a marketplace has hidden a part of it: `0812****01`."""
-    return _MASKED.search(text) is not None
+def parse_id_cell(text: str) -> str:
+    """Raises BadCell for `7.21045E+12`: other records have lost the same digits, and would be taken for this one."""
+    if _is_shortened(text):
+        raise BadCell(SCIENTIFIC_ADVICE.format(text))
+    return unquote_cell(text)
 
 
 def parse_phone_cell(text: str, region: str) -> str | None:
-    """The first number of the cell in E.164; None for an empty or masked one. Raises BadCell."""
+    """The first number of the cell in E.164; None for an empty or masked one, such as `0812****01`. Raises BadCell."""
     refuse_scientific(text)
-    if not text or is_masked(text):
+    if not text or _MASKED_DIGITS.search(text):
         return None
     if len(text) > LONGEST_PHONES:
         raise BadCell("is too long for a phone number")
@@ -47,8 +51,8 @@ def find_phone(text: str, region: str) -> str | None:
 
 
 def find_email(text: str) -> str | None:
-    """None for a masked or wrong address."""
-    if not text or is_masked(text):
+    """None for a masked or wrong address. Names may have two x in a row, such as Maxx."""
+    if not text or _MASKED.search(text):
         return None
     try:
         return parse_email(unquote_cell(text))

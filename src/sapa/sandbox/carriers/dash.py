@@ -33,7 +33,8 @@ from sapa.values.hook_calls import HookAnswer, HookCall
 NAME = "dash"
 PREFIX = f"/sandbox/{NAME}"
 _SIGN_IN = "/v1/auth/providers/token"
-_DELIVERIES = "/express/v1/deliveries"
+_BOOK = "/express/v1/deliveries"
+_DELIVERIES = "/v1/deliveries"
 _TOKEN = f"{NAME}/token"
 
 _WORDS = {
@@ -70,13 +71,13 @@ async def serve(context: AppContext, call: HookCall) -> HookAnswer:
         return json_response({"token": build_secret(context, company_id, _TOKEN)})
     if (call.method, path) == ("POST", "/v1/deliveries/quotes"):
         return await _quote(read_json(call))
-    if (call.method, path) == ("POST", _DELIVERIES):
+    if (call.method, path) == ("POST", _BOOK):
         return await _book(context, company_id, read_json(call))
     number = path.removeprefix(f"{_DELIVERIES}/")
     if number != path and call.method == "GET":
         return await _track(context, company_id, number)
     if number != path and call.method == "DELETE":
-        return await _cancel(context, company_id, number, call.query.get("reason", ""))
+        return await _cancel(context, company_id, number, str(read_json(call).get("notes") or ""))
     return _refuse(404, "NOT_FOUND", "Path not found")
 
 
@@ -120,21 +121,23 @@ def _build_delivery(booking: Booking, step: ScenarioStep) -> dict[str, Any]:
         "vehicle": {"licensePlate": driver.plate},
     }
     km = _distance(booking.body) or Decimal(0)
+    reason = step.reason or _REASONS.get(step.state)
+    recipient, is_received = booking.body["recipient"], step.state == "delivered"
     return {
         "deliveryID": booking.order_no,
         "providerOrderID": booking.reference,
         "status": _WORDS[step.state],
         "serviceType": booking.body.get("serviceType"),
-        "amount": int(_find_price(booking.body.get("serviceType"), km, booking.body) or 0),
-        "currency": "IDR",
+        "quote": {"amount": int(_find_price(booking.body.get("serviceType"), km, booking.body) or 0)},
         "distance": float(km),
         "trackingURL": f"https://sandbox.example/dash/{booking.order_no}",
         "courier": courier or None,
         "media": _build_media(booking, step),
-        "timestamp": step.at.isoformat(timespec="milliseconds"),
-        "reason": step.reason or _REASONS.get(step.state),
+        "updatedAt": step.at.isoformat(timespec="milliseconds"),
+        "failedReason": reason if _WORDS[step.state] == "FAILED" else None,
+        "cancelledReason": reason if step.state == "cancelled" else None,
         "cancelledBy": step.by,
-        "receiverName": booking.body["recipient"].get("firstName") if step.state == "delivered" else None,
+        "recipient": recipient | {"actualRecipientName": recipient.get("firstName") if is_received else None},
     }
 
 

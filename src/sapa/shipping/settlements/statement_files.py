@@ -40,6 +40,7 @@ _DELIMITERS = ",;\t|"
 _NAME_BY_HEADER = {header: name for name, headers in COLUMNS.items() for header in headers}
 _NOT_IN_HEADERS = re.compile(r"[^a-z0-9]+")
 _AMOUNT = re.compile(r"(?P<sign>-?)(?P<whole>\d{1,3}(?:[.,]\d{3})+|\d+)(?:[.,](?P<cents>\d{1,2}))?")
+_is_shortened = re.compile(r"\d(?:[.,]\d+)?E\+\d{2,3}").fullmatch
 _DECODER = build_decoder(SettlementLineIn)
 
 
@@ -117,6 +118,11 @@ def _build_line(number: int, cells: dict[str, str]) -> SettlementLineIn:
     for name in NEEDED:
         if name not in cells:
             raise Invalid(f"Line {number} has no {name}.")
+    if _is_shortened(cells["parcel"]):
+        raise Invalid(
+            f"Line {number}: a spreadsheet has shortened the parcel's number to {cells['parcel']}, so that digits are"
+            " lost. Format the column as text and export it again."
+        )
     amounts = {camel(name): _parse_amount(number, name, cell) for name, cell in cells.items() if name != "parcel"}
     try:
         return msgspec.convert({"parcel": cells["parcel"].removeprefix("'"), **amounts}, SettlementLineIn)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from sapa.shipping.carriers.biteship import wire
-from sapa.shipping.carriers.biteship.statuses import BY_WORD
+from sapa.shipping.carriers.biteship.statuses import find_status
 from sapa.shipping.carriers.calls import Request, build_segment, join_notes, shorten
 from sapa.shipping.carriers.interface import (
     Booked,
@@ -184,7 +184,7 @@ def _build_item(parcel: Parcel) -> dict[str, Any]:
 
 def parse_booked(order: wire.Order, handover: str, offer: ServiceOffer | None) -> Booked:
     """The fees are those of the response, else of the offer."""
-    courier, status = order.courier or wire.Courier(), BY_WORD.get(order.status) or "confirmed"
+    courier, status = order.courier or wire.Courier(), find_status(order.status) or "confirmed"
     insurances, _ = sift([courier.insurance], wire.OrderInsurance)
     destinations, _ = sift([order.destination], wire.OrderDestination)
     cash, _ = sift([destination.cash_on_delivery for destination in destinations], wire.OrderCash)
@@ -228,7 +228,7 @@ def parse_tracked(order: wire.Order, shipment: BookedShipment) -> Sequence[Carri
         CarrierEvent(
             dedupe_key=f"{order.id}/{entry.status}/{entry.updated_at}",
             occurred_at=instant,
-            status=BY_WORD.get(entry.status),
+            status=find_status(entry.status),
             text=entry.note or entry.status,
             reference=order.reference_id or shipment.reference,
             order_no=order.id,
@@ -266,7 +266,7 @@ def parse_callback(callback: wire.Callback) -> Iterator[CarrierEvent]:
     yield CarrierEvent(
         dedupe_key=hashlib.sha256(payload).hexdigest()[:32],
         occurred_at=parse_local(callback.updated_at) or datetime.now(UTC),
-        status=BY_WORD.get(callback.status or "") if tells else None,
+        status=find_status(callback.status) if tells else None,
         text=callback.status or callback.event,
         order_no=callback.order_id or None,
         awb=callback.courier_waybill_id or None,

@@ -7,7 +7,7 @@ import msgspec
 
 from sapa.outbound.client import NotSent, ProviderResponse
 from sapa.shipping.carriers.biteship import calls, wire
-from sapa.shipping.carriers.biteship.statuses import BY_WORD
+from sapa.shipping.carriers.biteship.statuses import find_status
 from sapa.shipping.carriers.calls import (
     ASKING,
     QUOTING,
@@ -134,7 +134,7 @@ class Biteship:
             status = (await self._get(connection, shipment.order_no)).status
         except CarrierAway:
             return msgspec.structs.replace(refusal, is_sure=False)
-        return Cancelled() if BY_WORD.get(status) in {"cancelled", "no_driver", "rejected"} else refusal
+        return Cancelled() if find_status(status) in {"cancelled", "no_driver", "rejected"} else refusal
 
     async def track(self, connection: CarrierAccount, shipment: BookedShipment) -> TrackingResult:
         if not shipment.order_no:

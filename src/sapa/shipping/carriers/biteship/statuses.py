@@ -1,5 +1,7 @@
 """Biteship's statuses in ours. An unknown status is recorded without effect."""
 
+import re
+
 BY_WORD = {
     "confirmed": "confirmed",
     "scheduled": "scheduled",
@@ -16,3 +18,10 @@ BY_WORD = {
     "returned": "returned",
     "disposed": "lost",
 }
+
+_find_capitals = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def find_status(word: str | None) -> str | None:
+    """Its documentation of orders writes `picking_up`, that of tracking writes `pickingUp`."""
+    return BY_WORD.get(_find_capitals.sub("_", word or "").lower())

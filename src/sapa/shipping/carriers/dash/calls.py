@@ -126,7 +126,7 @@ def build_book(shipment: ShipmentRequest, service_type: str, reference: str, reg
             "pickupTimeFrom": service.pickup_schedule.isoformat(),
             "pickupTimeTo": ends.isoformat(),
         }
-    return Request("POST", wire.DELIVERIES, body=body)
+    return Request("POST", wire.BOOK, body=body)
 
 
 def _build_package(parcel: Parcel) -> dict[str, Any]:
@@ -138,8 +138,7 @@ def _build_package(parcel: Parcel) -> dict[str, Any]:
         "price": whole(parcel.item_value),
     }
     if parcel.length and parcel.width and parcel.height:
-        names = ("length", "width", "height")
-        package["dimensions"] = {name: centimetres(getattr(parcel, name)) for name in names}
+        package |= {name: centimetres(getattr(parcel, name)) for name in ("length", "width", "height")}
     return package
 
 
@@ -173,23 +172,23 @@ def parse_booked(delivery: wire.Delivery) -> Booked:
         awb=delivery.deliveryID,
         tracking_url=delivery.trackingURL or None,
         driver=_build_driver(delivery.courier),
-        price=delivery.amount,
+        price=None if delivery.quote is None else delivery.quote.amount,
         distance=delivery.distance,
     )
 
 
 def build_cancel(number: str, reason: str) -> Request:
     path = f"{wire.DELIVERIES}/{build_segment(number)}"
-    return Request("DELETE", path, params={"reason": reason} if reason else None)
+    return Request("DELETE", path, body={"notes": reason} if reason else None)
 
 
 def parse_event(delivery: wire.Delivery, was_picked_up: bool) -> CarrierEvent:
-    """A pickup photo proves the pickup."""
+    """Its instant or a photo proves the pickup."""
     media, _ = sift(delivery.media or (), wire.Medium)
-    has_proof = any(medium.type == wire.PICKUP_PROOF for medium in media)
+    has_proof = bool(delivery.pickupAt) or any(medium.type == wire.PICKUP_PROOF for medium in media)
     return CarrierEvent(
-        dedupe_key=f"{delivery.deliveryID}/{delivery.status}/{delivery.timestamp}",
-        occurred_at=parse_local(delivery.timestamp) or datetime.now(UTC),
+        dedupe_key=f"{delivery.deliveryID}/{delivery.status}/{delivery.updatedAt}",
+        occurred_at=parse_local(delivery.updatedAt) or datetime.now(UTC),
         status=find_status(delivery.status, was_picked_up or has_proof),
         text=delivery.status,
         reference=delivery.providerOrderID,
@@ -198,9 +197,9 @@ def parse_event(delivery: wire.Delivery, was_picked_up: bool) -> CarrierEvent:
         tracking_url=delivery.trackingURL or None,
         driver=_build_driver(delivery.courier),
         is_reassignment=delivery.status == REASSIGNED,
-        receiver=delivery.receiverName or None,
+        receiver=(delivery.recipient and delivery.recipient.actualRecipientName) or None,
         proof=[medium.url for medium in media],
-        reason=delivery.reason or None,
+        reason=delivery.failedReason or delivery.cancelledReason or None,
         cancelled_by=delivery.cancelledBy or None,
     )
 

@@ -10,7 +10,8 @@ PRODUCTION = "https://api.dashelectric.co"
 
 TOKEN = "/v1/auth/providers/token"  # noqa: S105 - a path
 QUOTES = "/v1/deliveries/quotes"
-DELIVERIES = "/express/v1/deliveries"
+BOOK = "/express/v1/deliveries"
+DELIVERIES = "/v1/deliveries"
 
 TIME_ZONE = "Asia/Jakarta"
 CATEGORY = "EXPRESS"
@@ -79,6 +80,14 @@ class Medium(Struct, frozen=True):
     url: str
 
 
+class Recipient(Struct, frozen=True):
+    actualRecipientName: str | None = None  # noqa: N815
+
+
+class Fare(Struct, frozen=True):
+    amount: Decimal | None = None
+
+
 class Delivery(Struct, frozen=True):
     """A delivery: the response to a booking or a lookup, and the body of a callback."""
 
@@ -86,12 +95,14 @@ class Delivery(Struct, frozen=True):
     status: Word
     providerOrderID: Word | None = None  # noqa: N815
     trackingURL: str | None = None  # noqa: N815
-    amount: Decimal | None = None
+    quote: Fare | None = None
     distance: Decimal | None = None
     courier: Courier | None = None
+    recipient: Recipient | None = None
     media: list[Raw] | None = None
     """Each is a Medium."""
-    timestamp: Word | None = None
-    reason: str | None = None
+    updatedAt: Word | None = None  # noqa: N815
+    pickupAt: Word | None = None  # noqa: N815
+    failedReason: str | None = None  # noqa: N815
+    cancelledReason: str | None = None  # noqa: N815
     cancelledBy: str | None = None  # noqa: N815
-    receiverName: str | None = None  # noqa: N815

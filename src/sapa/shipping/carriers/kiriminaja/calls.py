@@ -339,19 +339,34 @@ def parse_callback(callback: wire.Callback) -> Iterator[CarrierEvent]:
     payment_code = payments[0].status_code if payments else None
     for parcel in parcels:
         code = parcel.status
-        when = parcel.rejected_at or parcel.returned_at or parcel.finished_at or parcel.shipped_at or parcel.date
+        ours = BY_CODE.get(code) if code is not None else _find_reported(callback.method, parcel)
         yield CarrierEvent(
             dedupe_key=_build_key(callback.method, parcel, payment_code),
-            occurred_at=parse_local(when) or datetime.now(UTC),
-            status=BY_CODE.get(code) if code is not None else BY_METHOD.get(callback.method),
+            occurred_at=parse_local(_find_instant(ours, parcel)) or datetime.now(UTC),
+            status=ours,
             text=callback.method if code is None else f"{callback.method} {code}",
             reference=parcel.order_id,
             awb=parcel.awb,
             status_code=code,
             tracking_url=parcel.live_tracking_url,
+            sorting_code=parcel.sorting_code,
             reason=parcel.reason,
             payment_status=None if payment_code is None else PAYMENT_BY_CODE.get(payment_code),
         )
+
+
+def _find_reported(method: str, parcel: wire.Parcel) -> str | None:
+    """A returned parcel is on its way back until it has arrived."""
+    ours = BY_METHOD.get(method)
+    return "returned" if ours == "returning" and parcel.returned_at else ours
+
+
+def _find_instant(ours: str | None, parcel: wire.Parcel) -> str | None:
+    """None for a return that has begun: it has only the instants of what happened before."""
+    if ours == "returning":
+        return None
+    instants = (parcel.rejected_at, parcel.returned_at, parcel.canceled_at, parcel.finished_at, parcel.shipped_at)
+    return next(filter(None, instants), parcel.date)
 
 
 def _build_key(method: str, parcel: wire.Parcel, payment_code: int | None) -> str:

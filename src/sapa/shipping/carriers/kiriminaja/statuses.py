@@ -33,7 +33,7 @@ BY_METHOD: dict[str, str] = {
     "finished_packages": "delivered",
     "canceled_packages": "cancelled",
     "rejected_packages": "rejected",
-    "returned_packages": "returned",
+    "returned_packages": "returning",
     "return_finished_packages": "returned",
 }
 

@@ -165,7 +165,9 @@ class Parcel(Struct, frozen=True):
     finished_at: Word | None = None
     returned_at: Word | None = None
     rejected_at: Word | None = None
+    canceled_at: Word | None = None
     reason: str | None = None
+    sorting_code: Word | None = None
     status: Code | None = None
     live_tracking_url: str | None = None
 
