@@ -41,8 +41,9 @@ async def test_an_external_database_moves_into_a_data_folder_and_out_again(
     assert EmbeddedServer(fresh).secret_key == source.secret_key
     async with scratch_database(installation.server) as target:
         urls = ("--to", target.app_url, "--to-owner", target.owner_url)
-        moved = sapa(fresh, "database", "move", *urls)
+        moved = sapa(fresh, "database", "move", *urls, SAPA_SECRET_KEY=source.secret_key)
         assert moved.code == 0, moved.err
+        assert "SAPA_SECRET_KEY, as it is now." in moved.out
         assert await read_everything(target.owner_url) == await read_everything(source.database.owner_url)
         assert "not empty" in sapa(fresh, "database", "move", *urls).sentence()
     assert "not empty" in source.run("database", "move", "--to-embedded", SAPA_DATA=str(fresh)).sentence()

@@ -1,6 +1,8 @@
 """An embedded database is brought back to an instant, with exactly what was committed until then."""
 
 import asyncio
+import base64
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from shutil import rmtree
@@ -74,6 +76,18 @@ async def test_an_instant_between_two_changes_is_restored(parent: Path) -> None:
     assert late.startswith("The archive ends before that instant")
     unclear = run(parent / "late", "restore", str(archive), "--until", "noon").sentence()
     assert unclear.startswith("--until must be an instant with an offset")
+
+
+def test_a_base_copy_has_the_key_that_replaced_that_of_the_data_folder(parent: Path) -> None:
+    data, archive = parent / "data", parent / "archive"
+    key = base64.b64encode(os.urandom(32)).decode()
+    copy_prepared(data)
+    run(data, "backup", "archive", str(archive))
+    made = sapa(data, "backup", "base", SAPA_BACKUP_PASSPHRASE=PASSPHRASE, SAPA_SECRET_KEY=key)
+    assert made.code == 0, made.err
+    restored = run(parent / "restored", "restore", str(archive), "--until", "latest")
+    assert restored.code == 0, restored.err
+    assert EmbeddedServer(parent / "restored").secret_key == key
 
 
 @pytest.mark.long

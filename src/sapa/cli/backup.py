@@ -122,7 +122,7 @@ def base(keep: Most = None, json: AsJson = False) -> None:
 
 async def _make_base(settings: Settings, most: int | None) -> BaseSummary:
     async with open_embedded(settings.data) as server:
-        made = await make_base(server, get_passphrase(), most)
+        made = await make_base(server, get_secret_key(), get_passphrase(), most)
     return BaseSummary(made.name, made.finished_at)
 
 

@@ -92,10 +92,9 @@ def move(
         check_database_url("--to-owner", to_owner or to)
         manifest = asyncio.run(_move_out(settings, DatabaseUrls(to_owner or to, to)))
         typer.echo(_describe(manifest))
-        typer.echo(
-            "Now set SAPA_DATABASE_URL, SAPA_DATABASE_OWNER_URL and SAPA_SECRET_KEY, which is secret_key in"
-            f" {settings.data / 'secrets.json'}."
-        )
+        own = f"which is secret_key in {settings.data / 'secrets.json'}"
+        key = own if settings.secret_key is None else "as it is now"
+        typer.echo(f"Now set SAPA_DATABASE_URL, SAPA_DATABASE_OWNER_URL and SAPA_SECRET_KEY, {key}.")
         return
     manifest = asyncio.run(_move_in(settings))
     typer.echo(_describe(manifest))

@@ -53,12 +53,14 @@ def begin_archive(server: EmbeddedServer, archive: Path) -> None:
     server.use_archive(archive)
 
 
-async def make_base(server: EmbeddedServer, passphrase: str, most: int | None) -> BaseCopy:
+async def make_base(server: EmbeddedServer, secret_key: str, passphrase: str, most: int | None) -> BaseCopy:
     """Copies the files while the server runs, and returns when the changes that belong to them are archived."""
     archive = server.find_archive()
     if archive is None:
         raise BackupFailed("This data folder has no archive. Run `sapa backup archive FOLDER` first.")
-    sealed = seal_key(server.passwords.read_text(), passphrase)
+    # Not the key of the data folder, which SAPA_SECRET_KEY may have replaced.
+    secrets = msgspec.structs.replace(server.secrets, secret_key=secret_key)
+    sealed = seal_key(msgspec.json.encode(secrets).decode(), passphrase)
     name = datetime.now(UTC).strftime("base-%Y%m%dT%H%M%SZ")
     folder = archive / name
     folder.mkdir(mode=0o700)
