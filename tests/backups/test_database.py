@@ -56,6 +56,12 @@ async def test_a_database_that_is_in_use_is_not_moved(source: Source, fresh: Pat
     assert message == "Sapa is still connected to the database (sapa worker). Stop it first."
 
 
+async def test_a_folder_without_an_installation_is_not_moved(fresh: Path, installation: Installation) -> None:
+    async with scratch_database(installation.server) as target:
+        message = sapa(fresh, "database", "move", "--to", target.owner_url).sentence()
+    assert message.startswith("There is no installation in")
+
+
 async def test_a_running_installation_is_not_moved(installation: Installation) -> None:
     async with scratch_database(installation.server) as target:
         message = sapa(installation.data, "database", "move", "--to", target.owner_url).sentence()
