@@ -41,8 +41,9 @@ async def test_an_external_database_moves_into_a_data_folder_and_out_again(
     assert EmbeddedServer(fresh).secret_key == source.secret_key
     async with scratch_database(installation.server) as target:
         urls = ("--to", target.app_url, "--to-owner", target.owner_url)
-        moved = sapa(fresh, "database", "move", *urls)
+        moved = sapa(fresh, "database", "move", *urls, SAPA_SECRET_KEY=source.secret_key)
         assert moved.code == 0, moved.err
+        assert "SAPA_SECRET_KEY, as it is now." in moved.out
         assert await read_everything(target.owner_url) == await read_everything(source.database.owner_url)
         assert "not empty" in sapa(fresh, "database", "move", *urls).sentence()
     assert "not empty" in source.run("database", "move", "--to-embedded", SAPA_DATA=str(fresh)).sentence()
@@ -53,6 +54,12 @@ async def test_a_database_that_is_in_use_is_not_moved(source: Source, fresh: Pat
         await db.execute("SET application_name = 'sapa worker'")
         message = source.run("database", "move", "--to-embedded", SAPA_DATA=str(fresh)).sentence()
     assert message == "Sapa is still connected to the database (sapa worker). Stop it first."
+
+
+async def test_a_folder_without_an_installation_is_not_moved(fresh: Path, installation: Installation) -> None:
+    async with scratch_database(installation.server) as target:
+        message = sapa(fresh, "database", "move", "--to", target.owner_url).sentence()
+    assert message.startswith("There is no installation in")
 
 
 async def test_a_running_installation_is_not_moved(installation: Installation) -> None:

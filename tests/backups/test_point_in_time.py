@@ -1,6 +1,8 @@
 """An embedded database is brought back to an instant, with exactly what was committed until then."""
 
 import asyncio
+import base64
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from shutil import rmtree
@@ -9,7 +11,7 @@ from tempfile import mkdtemp
 import pytest
 
 from sapa.db.pool import Database, open_database
-from sapa.runtime.embedded import EmbeddedServer, open_embedded
+from sapa.runtime.embedded import EmbeddedServer, claim_folder, open_embedded
 from tests.backups.conftest import PASSPHRASE
 from tests.cli.command import Outcome, sapa
 from tests.conftest import copy_prepared
@@ -74,6 +76,36 @@ async def test_an_instant_between_two_changes_is_restored(parent: Path) -> None:
     assert late.startswith("The archive ends before that instant")
     unclear = run(parent / "late", "restore", str(archive), "--until", "noon").sentence()
     assert unclear.startswith("--until must be an instant with an offset")
+
+
+async def test_a_server_that_does_not_archive_yet_is_not_copied(parent: Path) -> None:
+    data, archive = parent / "data", parent / "archive"
+    copy_prepared(data)
+    async with claim_folder(data) as server:
+        await server.start()
+        assert (await asyncio.to_thread(run, data, "backup", "archive", str(archive))).code == 0
+        refused = await asyncio.to_thread(run, data, "backup", "base")
+        await server.stop()
+    assert refused.sentence().startswith(f"Sapa has not been started again since it got the archive {archive}.")
+    assert not list(archive.glob("base-*"))
+
+
+def test_an_archive_in_the_wrong_folder_is_refused(parent: Path) -> None:
+    refused = run(parent / "data", "backup", "archive", str(parent / "archive"))
+    assert refused.sentence().startswith("There is no installation in")
+    assert list(parent.iterdir()) == []
+
+
+def test_a_base_copy_has_the_key_that_replaced_that_of_the_data_folder(parent: Path) -> None:
+    data, archive = parent / "data", parent / "archive"
+    key = base64.b64encode(os.urandom(32)).decode()
+    copy_prepared(data)
+    run(data, "backup", "archive", str(archive))
+    made = sapa(data, "backup", "base", SAPA_BACKUP_PASSPHRASE=PASSPHRASE, SAPA_SECRET_KEY=key)
+    assert made.code == 0, made.err
+    restored = run(parent / "restored", "restore", str(archive), "--until", "latest")
+    assert restored.code == 0, restored.err
+    assert EmbeddedServer(parent / "restored").secret_key == key
 
 
 @pytest.mark.long

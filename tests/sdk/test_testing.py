@@ -10,6 +10,19 @@ from tests.sdk.sample_calls import get_surface
 pytestmark = pytest.mark.processes
 
 
+HEADERS = """
+import { FakeServer } from "@sapa/client/testing";
+const server = new FakeServer();
+const headers = { "Idempotency-Key": "order-1042", "User-Agent": "shop/1.0" };
+await server.client().customers.create({ email: "ayu@example.com" }, { headers });
+await server.client().customers.create({ email: "ayu@example.com" }, { headers, idempotencyKey: "order-1043" });
+for (const request of server.requests) {
+  const sent = new Headers(request.headers);
+  console.log(sent.get("idempotency-key"), sent.get("user-agent"));
+}
+"""
+
+
 def test_a_call_gets_the_documented_example() -> None:
     customer = FakeServer().client().customers.get("cust_1")
     example = next(one.example for one in get_surface().operations if one.id == "get_customer")
@@ -55,6 +68,20 @@ def test_a_fixed_path_is_preferred_to_a_parameter() -> None:
     server = FakeServer()
     server.client().messages.list_requests().page()
     assert server.requests[0].path == "/messaging/v1/messages/requests"
+
+
+def test_headers_of_the_caller_replace_those_of_the_client() -> None:
+    server = FakeServer()
+    client = server.client().with_options(headers={"Idempotency-Key": "order-1042", "User-Agent": "shop/1.0"})
+    client.customers.create(email="ayu@example.com")
+    client.customers.create(email="ayu@example.com", idempotency_key="order-1043")
+    sent = [request.headers for request in server.requests]
+    assert [headers["idempotency-key"] for headers in sent] == ["order-1042", "order-1043"]
+    assert {headers["user-agent"] for headers in sent} == {"shop/1.0"}
+
+
+def test_headers_of_the_caller_replace_those_of_the_typescript_client() -> None:
+    assert run_module(HEADERS).split() == ["order-1042", "shop/1.0", "order-1043", "shop/1.0"]
 
 
 def test_an_unknown_name_is_refused() -> None:

@@ -103,11 +103,13 @@ export class Transport {
     const headers: Record<string, string> = {
       accept: "application/json",
       ...userAgent(),
-      ...this.#options.headers,
-      ...options.headers,
+      ...lowerNames(this.#options.headers),
+      ...lowerNames(options.headers),
       "x-api-key": this.#options.apiKey,
     };
-    if (request.method !== "GET") headers["idempotency-key"] = chooseKey(options.idempotencyKey);
+    if (request.method !== "GET") {
+      headers["idempotency-key"] = chooseKey(options.idempotencyKey ?? headers["idempotency-key"]);
+    }
     const init: RequestInit = { method: request.method, headers, redirect: "manual" };
     if (request.file !== undefined) {
       if ((request.file.content as unknown) instanceof ReadableStream) {
@@ -145,6 +147,11 @@ export class Transport {
       options.signal?.removeEventListener("abort", abort);
     }
   }
+}
+
+/** Fetch joins the values of names that differ in case only. */
+function lowerNames(headers: Record<string, string> = {}): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 }
 
 /** The caller's Idempotency-Key, or one for this call alone. */

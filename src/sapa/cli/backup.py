@@ -15,7 +15,7 @@ from sapa.backups.key_sealing import open_key
 from sapa.backups.storage import FAILURES, BackupStorage, list_backups, open_storage, read_manifest
 from sapa.backups.types import BackupFailed, Manifest
 from sapa.cli.backup_check import BackupCheck, check_backup
-from sapa.cli.connect import AsJson, get_secret_key, reach_owner, show
+from sapa.cli.connect import AsJson, get_secret_key, reach_owner, refuse_missing, show
 from sapa.runtime.embedded import EmbeddedServer, open_embedded
 from sapa.runtime.point_in_time import begin_archive, make_base
 from sapa.settings import Settings, read_settings
@@ -122,7 +122,7 @@ def base(keep: Most = None, json: AsJson = False) -> None:
 
 async def _make_base(settings: Settings, most: int | None) -> BaseSummary:
     async with open_embedded(settings.data) as server:
-        made = await make_base(server, get_passphrase(), most)
+        made = await make_base(server, get_secret_key(), get_passphrase(), most)
     return BaseSummary(made.name, made.finished_at)
 
 
@@ -132,6 +132,7 @@ def _read_embedded_settings() -> Settings:
         raise BackupFailed(
             "SAPA_DATABASE_URL is set. Archive an external server with its own tools, such as pgBackRest."
         )
+    refuse_missing(settings.data)
     return settings
 
 

@@ -65,10 +65,16 @@ async def reach_owner(*, may_begin: bool = False) -> AsyncIterator[DatabaseUrls]
 
 def _open_folder(data: Path, may_begin: bool) -> AbstractAsyncContextManager[EmbeddedServer]:
     """Only commands that may begin an installation make a data folder: others were run in the wrong place."""
-    if not may_begin and not data.exists():
+    if not may_begin:
+        refuse_missing(data)
+    return open_embedded(data)
+
+
+def refuse_missing(data: Path) -> None:
+    """Raises CannotStart if there is no data folder."""
+    if not data.exists():
         advice = "Run the command in the folder that `sapa serve` runs in, or set SAPA_DATA or SAPA_DATABASE_URL."
         raise CannotStart(f"There is no installation in {data.absolute()}. {advice}")
-    return open_embedded(data)
 
 
 def reach_vault() -> Vault:

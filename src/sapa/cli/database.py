@@ -17,7 +17,7 @@ from sapa.backups.restore import refuse_filled, restore_backup
 from sapa.backups.storage import FolderStorage
 from sapa.backups.types import Manifest
 from sapa.backups.write import write_backup
-from sapa.cli.connect import AsJson, DatabaseUrls, get_secret_key, reach_database, show
+from sapa.cli.connect import AsJson, DatabaseUrls, get_secret_key, reach_database, refuse_missing, show
 from sapa.db.connection import connect
 from sapa.db.distribution import DEFAULT_SHARDS
 from sapa.db.distribution import distribute as distribute_tables
@@ -92,10 +92,9 @@ def move(
         check_database_url("--to-owner", to_owner or to)
         manifest = asyncio.run(_move_out(settings, DatabaseUrls(to_owner or to, to)))
         typer.echo(_describe(manifest))
-        typer.echo(
-            "Now set SAPA_DATABASE_URL, SAPA_DATABASE_OWNER_URL and SAPA_SECRET_KEY, which is secret_key in"
-            f" {settings.data / 'secrets.json'}."
-        )
+        own = f"which is secret_key in {settings.data / 'secrets.json'}"
+        key = own if settings.secret_key is None else "as it is now"
+        typer.echo(f"Now set SAPA_DATABASE_URL, SAPA_DATABASE_OWNER_URL and SAPA_SECRET_KEY, {key}.")
         return
     manifest = asyncio.run(_move_in(settings))
     typer.echo(_describe(manifest))
@@ -105,6 +104,7 @@ def move(
 async def _move_out(settings: Settings, target: DatabaseUrls) -> Manifest:
     if settings.database.url is not None:
         raise BadSetting("SAPA_DATABASE_URL is set, so the embedded database is not in use. Unset it first.")
+    refuse_missing(settings.data)
     await refuse_filled(target.owner)
     async with _run_server(settings.data) as server:
         return await _copy(settings.data, server.owner_url, server.secret_key, target)

@@ -177,6 +177,8 @@ def _list_allowed(kind: inspect.Type, steps: list[str]) -> list[str]:
         return [value for option in kind.types for value in _list_allowed(option, steps)]
     if isinstance(kind, inspect.LiteralType):
         return [str(value) for value in kind.values]
+    if isinstance(kind, inspect.EnumType):
+        return [str(member.value) for member in kind.cls]
     if isinstance(kind, inspect.StructType) and steps:
         return [
             value

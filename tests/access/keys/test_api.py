@@ -111,6 +111,17 @@ async def test_a_key_of_a_high_limit_makes_keys_of_the_usual_one(api: httpx.Asyn
     assert (key["rateLimit"], key["allowList"], key["expiresAt"]) == (100, [], None)
 
 
+async def test_an_end_without_an_offset_is_refused(api: httpx.AsyncClient) -> None:
+    body = {"name": "shop", "scopes": ["orders:READ"], "expiresAt": "2999-01-31T00:00:00"}
+    refused = await api.post("/api-keys", json=body)
+    assert (refused.status_code, refused.json()["error"]["details"][0]["field"]) == (400, "expiresAt")
+
+
+async def test_an_unknown_scope_is_answered_with_those_that_there_are(api: httpx.AsyncClient) -> None:
+    refused = await api.post("/api-keys", json={"name": "shop", "scopes": ["orders:EAT"]})
+    assert refused.json()["error"]["message"].startswith("scopes[0]: must be one of customers:READ, customers:WRITE, ")
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [

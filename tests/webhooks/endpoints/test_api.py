@@ -248,6 +248,26 @@ async def test_a_replay_with_the_same_key_happens_once(caller: httpx.AsyncClient
 
 
 @pytest.mark.parametrize(
+    ("command", "body", "message"),
+    [
+        ("resume", {"missed": "some"}, "missed: must be one of all, latest, skip"),
+        ("replay", {"since": "2026-01-31T09:30:00"}, "since: must be an ISO 8601 date-time with a timezone component"),
+        (
+            "replay",
+            {"since": "2026-01-31T09:30:00Z", "until": "2026-01-31T09:30:00"},
+            "until: must be an ISO 8601 date-time with a timezone component",
+        ),
+    ],
+)
+async def test_an_invalid_command_says_what_is_accepted(
+    caller: httpx.AsyncClient, station: Station, command: str, body: dict[str, str], message: str
+) -> None:
+    made = await create(caller, station)
+    refused = await caller.post(f"/webhook-endpoints/{made['id']}/{command}", json=body)
+    assert (refused.status_code, refused.json()["error"]["message"]) == (400, message)
+
+
+@pytest.mark.parametrize(
     ("query", "field"),
     [
         ({"before": "x"}, "before"),

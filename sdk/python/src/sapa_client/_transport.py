@@ -68,11 +68,12 @@ class Options(msgspec.Struct, frozen=True):
         headers = {
             "accept": "application/json",
             "user-agent": f"sapa-client-python/{VERSION}",
-            **self.headers,
+            **{name.lower(): value for name, value in self.headers.items()},
             "x-api-key": self.api_key,
         }
         if request.method != "GET":
-            headers["idempotency-key"] = _choose_key(request.idempotency_key)
+            passed = request.idempotency_key
+            headers["idempotency-key"] = _choose_key(headers.get("idempotency-key") if passed is None else passed)
         content = None
         if isinstance(request.body, Upload):
             content, headers["content-type"] = request.body.content, request.body.content_type

@@ -52,7 +52,10 @@ class ApiKeyIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown
         | UnsetType
     ) = UNSET
     expires_at: (
-        Annotated[datetime, Meta(examples=[None], description="When it stops working. With your own key unless given.")]
+        Annotated[
+            datetime,
+            Meta(tz=True, examples=[None], description="When it stops working. With your own key unless given."),
+        ]
         | None
         | UnsetType
     ) = UNSET

@@ -55,8 +55,8 @@ class WebhookDeliveryDetails(WebhookDelivery, frozen=True, rename="camel"):
 class WebhookReplayIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which events to deliver again."""
 
-    since: Annotated[datetime, Meta(description="The start of the period.")]
-    until: Annotated[datetime, Meta(description="The end of the period. Now unless given.")] | None = None
+    since: Annotated[datetime, Meta(tz=True, description="The start of the period.")]
+    until: Annotated[datetime, Meta(tz=True, description="The end of the period. Now unless given.")] | None = None
     events: Annotated[
         list[str], Meta(description="Only these kinds of events. Those of the endpoint unless given.")
     ] = []
