@@ -32,7 +32,7 @@ from sapa.http.incoming import ARRIVED_BODY, IncomingBody
 from sapa.http.keys import Key, KeyRing, Retirement
 from sapa.http.outbound_call import OutboundCall
 from sapa.http.rate_limit import RateLimiter
-from sapa.http.response_memory import ResponseKey, ResponseMemory
+from sapa.http.response_cache import ResponseCache, ResponseKey
 from sapa.http.responses import HttpResponse
 from sapa.http.uploads import UploadCall
 
@@ -58,7 +58,7 @@ class Edge:
         self._trusted = trusted_proxies
         self._cors = cors
         self._executor = Executor(context)
-        self.memory = ResponseMemory(context.database)
+        self.response_cache = ResponseCache(context.database)
         self.access_log = AccessLog()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -121,8 +121,8 @@ class Edge:
         takes_body = endpoint.body is not None
         media_type, body = await read_body(exchange, endpoint.uploads, endpoint.needs_body) if takes_body else ("", b"")
         response_key = build_response_key(exchange, endpoint, key, path_values, body)
-        if response_key is not None and (remembered := self.memory.find(response_key)) is not None:
-            return HttpResponse(endpoint.status, remembered)
+        if response_key is not None and (cached := self.response_cache.find(response_key)) is not None:
+            return HttpResponse(endpoint.status, cached)
         arguments = endpoint.bind(path_values, exchange.scope["query_string"], media_type, body)
         if endpoint.takes_file:
             return await self._executor.run_upload(endpoint, self._open_upload(exchange, endpoint, key), arguments)
@@ -130,10 +130,10 @@ class Edge:
         if endpoint.is_outbound:
             request = exchange.describe(endpoint.routes.base)
             call = exchange.outbound_call = OutboundCall(self._context, key, request, endpoint.status, claim)
-            generation = self.memory.generation
+            generation = self.response_cache.generation
             response = await self._executor.run_outbound(endpoint, call, arguments)
-            if response_key is not None and call.remembered_seconds is not None:
-                self.memory.store(response_key, response.body, call.remembered_seconds, generation)
+            if response_key is not None and call.cache_seconds is not None:
+                self.response_cache.store(response_key, response.body, call.cache_seconds, generation)
             return response
         return await self._executor.run(endpoint, key, arguments, claim, address=exchange.address)
 
@@ -228,8 +228,9 @@ def find_claim(exchange: Exchange, endpoint: Endpoint, key: Key, body: bytes) ->
 def build_response_key(
     exchange: Exchange, endpoint: Endpoint, key: Key, path_values: Sequence[str], body: bytes
 ) -> ResponseKey | None:
-    """None if the endpoint is not remembered, and with an Idempotency-Key, whose response is stored with the key."""
-    if not endpoint.is_remembered or exchange.header(b"idempotency-key") is not None:
+    """Where the response is in the cache. None if the endpoint has no cache, or if the request has an Idempotency-Key,
+    with which the response is stored."""
+    if not endpoint.is_cached or exchange.header(b"idempotency-key") is not None:
         return None
     return key.company, endpoint.operation, tuple(path_values), exchange.scope["query_string"], body
 

@@ -53,7 +53,14 @@ class OutboundCall:
     """
 
     __slots__ = (
-        "_has_claimed", "_settled", "_status", "claim", "context", "is_recorded", "key", "remembered_seconds",
+        "_has_claimed",
+        "_settled",
+        "_status",
+        "cache_seconds",
+        "claim",
+        "context",
+        "is_recorded",
+        "key",
         "request",
     )  # fmt: skip
 
@@ -66,8 +73,8 @@ class OutboundCall:
         self.claim = claim
         self.is_recorded = False
         """True when the handler recorded this call itself, so that the endpoint's recorder does not."""
-        self.remembered_seconds: float | None = None
-        """For how long this process may return the response again, for an endpoint that is declared as remembered."""
+        self.cache_seconds: float | None = None
+        """For how long an endpoint that is declared as cached keeps the response; None to keep none."""
         self._status = status
         self._has_claimed = False
         self._settled: HttpResponse | None = None
