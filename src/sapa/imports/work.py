@@ -8,7 +8,7 @@ from functools import partial
 import asyncpg
 from msgspec import Struct
 
-from sapa.customers.bulk import ChangedMeanwhile
+from sapa.customers.bulk import ConcurrentChange
 from sapa.db.pool import RETRYABLE, Database, Tx
 from sapa.db.retry import Backoff, retry
 from sapa.events import silence
@@ -28,7 +28,7 @@ from sapa.imports.rows import (
 from sapa.imports.types import ImportJob, ImportTakenOver, Problem
 from sapa.values.company import Company
 
-BLOCKED_BY = (*RETRYABLE, asyncpg.LockNotAvailableError, asyncpg.UniqueViolationError, ChangedMeanwhile)
+BLOCKED_BY = (*RETRYABLE, asyncpg.LockNotAvailableError, asyncpg.UniqueViolationError, ConcurrentChange)
 # The first batch has as many rows. A transaction that waited for a lock says nothing about the next one.
 SMALLEST_BATCH = 25
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.05, 1.0

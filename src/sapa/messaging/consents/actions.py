@@ -109,7 +109,7 @@ async def has_stops(tx: Tx, company: Company) -> bool:
     return await queries.has_stops(tx, company.id)
 
 
-async def settle(tx: Tx, company: Company, changes: Sequence[SubscriptionChange]) -> Sequence[Sequence[Subscription]]:
+async def resolve(tx: Tx, company: Company, changes: Sequence[SubscriptionChange]) -> Sequence[Sequence[Subscription]]:
     """What each customer subscribes to after the change. Consent that a caller leaves out stays, other apps do not."""
     stopped: list[set[str]] = [set() for _ in changes]
     for stop in await _list_stops(tx, company, changes):

@@ -101,4 +101,4 @@ async def complete_draft_order(call: Call, id: DraftOrderId, body: DraftCompleti
     The order has the draft's prices, and takes its units from the stock. The draft stays, completed, with the order's
     id.
     """
-    return await actions.complete(call.db, call.company, id, body, by=call.actor)
+    return await actions.complete(call.db, call.company, id, body, actor=call.actor)
