@@ -98,7 +98,7 @@ class Edge:
         exchange.address = client_address(peer[0] if peer else "", forwarded, self._trusted)
 
     async def admit(self, exchange: Exchange, raw_key: str | None) -> Key:
-        """The key of a call that its allow-list and its rate limit permit."""
+        """The call's key, once its allow-list and its rate limit permit the call."""
         key = exchange.key = await self._identify(exchange, raw_key)
         if not key.allow_list.allows(exchange.address):
             raise IpNotAllowed(f"The address {exchange.address} is not in the key's allow-list.")
@@ -115,8 +115,8 @@ class Edge:
     async def execute(
         self, exchange: Exchange, key: Key, endpoint: Endpoint, path_values: Sequence[str]
     ) -> HttpResponse:
-        """One operation for an admitted key: its scope, the body, the arguments, the idempotency key, the handler."""
-        endpoint.permit(key)
+        """Runs one operation for an admitted key: scope, body, arguments, idempotency key, handler."""
+        endpoint.check_rights(key)
         exchange.endpoint = endpoint
         takes_body = endpoint.body is not None
         media_type, body = await read_body(exchange, endpoint.uploads, endpoint.needs_body) if takes_body else ("", b"")
@@ -128,7 +128,7 @@ class Edge:
             return await self._executor.run_upload(endpoint, self._open_upload(exchange, endpoint, key), arguments)
         claim = find_claim(exchange, endpoint, key, body)
         if endpoint.is_outbound:
-            request = exchange.describe(endpoint.routes.base)
+            request = exchange.build_request_info(endpoint.routes.base)
             call = exchange.outbound_call = OutboundCall(self._context, key, request, endpoint.status, claim)
             generation = self.response_cache.generation
             response = await self._executor.run_outbound(endpoint, call, arguments)
@@ -155,14 +155,16 @@ class Edge:
         )
 
     async def _record(self, exchange: Exchange, refusal: ApiError) -> None:
-        """The caller gets the refusal even when it cannot be recorded."""
+        """If this fails, the caller still gets the refusal."""
         endpoint, key, call = exchange.endpoint, exchange.key, exchange.outbound_call
         if endpoint is None or endpoint.recorder is None or key is None:
             return
         if isinstance(refusal, ServiceUnavailable) or (call is not None and call.is_recorded):
             return
         try:
-            await endpoint.recorder(self._context, key.company, exchange.describe(endpoint.routes.base), refusal)
+            await endpoint.recorder(
+                self._context, key.company, exchange.build_request_info(endpoint.routes.base), refusal
+            )
         except Exception as error:
             log.error("refused call not recorded", request_id=exchange.request_id, exc_info=error)
 

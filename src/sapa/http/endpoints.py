@@ -37,7 +37,7 @@ _NO_QUERY = QueryReader(msgspec.defstruct("NoQuery", []))
 
 
 class ToolTraits(msgspec.Struct, frozen=True):
-    """What the rest of a declaration does not say about an endpoint as a tool of MCP."""
+    """What the rest of a declaration does not say about an endpoint as an MCP tool."""
 
     hidden: str | None = None
     """Why the endpoint is not a tool."""
@@ -124,11 +124,11 @@ class Endpoint:
         return build_decoder(self.body)
 
     def prepare(self) -> None:
-        """Builds what its calls need. Commands and workers declare endpoints, but call none."""
+        """Builds what calls need, which commands and workers do not: they declare endpoints, but call none."""
         if self.body and not self.uploads:
             _ = self._decoder
 
-    def permit(self, key: Key) -> None:
+    def check_rights(self, key: Key) -> None:
         """Raises when the key lacks the product or the scope."""
         if missing := self.find_missing_right(key):
             raise self.routes.refusal(f"The API key lacks the {missing}.")
@@ -201,7 +201,7 @@ class Routes:
         self.base = base
         self.tag = tag
         self.about = about
-        """What the tag's operations are for, in the documents: said by one of the tag's routes."""
+        """Describes the tag in the documents; one of the tag's routes has it."""
         self.product = product
         self.refusal = refusal
         """The error for a key without the scope; shipping uses UNAUTHORIZED, also for a missing or invalid key."""
@@ -239,7 +239,7 @@ class Routes:
         group: Group | None = None,
         is_cached: bool = False,
     ) -> Callable[[Handler], Handler]:
-        """The recorder gets every call that passes key, rate limit and scope, and is refused after that."""
+        """The recorder gets calls that pass key, rate limit and scope and are then refused."""
         return self._declare("POST", path, scope, status, raises, tool, recorder, group=group, is_cached=is_cached)
 
     def put(

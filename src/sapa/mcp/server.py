@@ -238,7 +238,7 @@ class McpServer:
         if request.limited is not None:
             raise request.limited
         request.selection.check(tool)
-        tool.endpoint.permit(request.key)
+        tool.endpoint.check_rights(request.key)
         content = build_request(tool, arguments)
         fill_call(call, content)
         return await self._edge.execute(call, request.key, tool.endpoint, content.path_values)

@@ -374,7 +374,7 @@ class SendFailed(ApiError):
 
     status = 502
     code = "SEND_FAILED"
-    may_name_pause = True
+    may_have_retry_after = True
     fix = (
         "`details` has a category, the provider's code and whether a retry may help. Retry only then, and after "
         "`Retry-After` if the response has it."
