@@ -12,7 +12,7 @@ from sapa.db.pool import BUSY, RETRYABLE, Database
 from sapa.webhooks.dispatch.attempt import build_postponed, build_unrecorded, strip_response
 from sapa.webhooks.dispatch.settling import settle
 from sapa.webhooks.dispatch.slots import ActiveLane, group
-from sapa.webhooks.dispatch.types import RETRY_SECONDS, Result
+from sapa.webhooks.dispatch.types import RETRY_SECONDS, AttemptResult
 from sapa.work.metrics import ATTEMPTS
 
 BATCH_SECONDS = 0.02
@@ -22,7 +22,7 @@ WRITERS = 2
 UNAVAILABLE = (DatabaseAway, *BUSY, *RETRYABLE)
 """Errors of the database, not of the result: it may be stored a moment later."""
 
-Finished = tuple[ActiveLane, Result]
+Finished = tuple[ActiveLane, AttemptResult]
 
 log = structlog.get_logger()
 
@@ -38,7 +38,7 @@ class Settler:
         self._is_done = asyncio.Event()
         self._writers = asyncio.Semaphore(WRITERS)
 
-    def add(self, lane: ActiveLane, result: Result) -> None:
+    def add(self, lane: ActiveLane, result: AttemptResult) -> None:
         self._unsettled += 1
         self._is_done.clear()
         self._waiting.append((lane, result))
@@ -83,7 +83,7 @@ class Settler:
                 self._requeue(batch[number:])
                 raise
 
-    async def _settle_one(self, company_id: int, lane: ActiveLane, result: Result) -> None:
+    async def _settle_one(self, company_id: int, lane: ActiveLane, result: AttemptResult) -> None:
         """Stores as much as possible: the outcome without the response, else that it failed, else nothing."""
         failed = [] if result.is_ours else [build_unrecorded(result)]
         for storable in (strip_response(result), *failed, build_postponed(result)):

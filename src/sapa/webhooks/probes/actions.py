@@ -11,7 +11,7 @@ from sapa.webhooks.endpoints import actions as endpoints
 from sapa.webhooks.endpoints.fields import build_target
 from sapa.webhooks.probes import queries
 from sapa.webhooks.probes.types import DueProbe, Probe, ProbeResult
-from sapa.webhooks.sender import Outcome
+from sapa.webhooks.sender import SendResult
 
 EMPTY_SECONDS = 60
 """After this time an endpoint for which nothing waits is looked at again."""
@@ -42,7 +42,7 @@ async def _find_oldest(tx: Tx, due: DueProbe) -> DueDelivery | None:
     return None
 
 
-async def settle(tx: Tx, due: DueProbe, delivery: DueDelivery, outcome: Outcome) -> bool:
+async def settle(tx: Tx, due: DueProbe, delivery: DueDelivery, outcome: SendResult) -> bool:
     """Records the probe. A success settles the delivery and resumes the endpoint; returns whether it was resumed."""
     # First, because it locks the lane, as the dispatcher does before it settles deliveries.
     is_resumed = outcome.delivered and await endpoints.resume_probed(
