@@ -122,8 +122,8 @@ def base(keep: Most = None, json: AsJson = False) -> None:
 
 async def _make_base(settings: Settings, most: int | None) -> BaseSummary:
     async with open_embedded(settings.data) as server:
-        made = await make_base(server, get_passphrase(), most)
-    return BaseSummary(made.name, made.finished_at)
+        base = await make_base(server, get_passphrase(), most)
+    return BaseSummary(base.name, base.finished_at)
 
 
 def _read_embedded_settings() -> Settings:
