@@ -25,7 +25,7 @@ from sapa.shipping.errors import InvalidMove, NotBookable
 from sapa.shipping.providers import LOCAL_PROVIDERS, PROVIDERS
 from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.shipments.validation import ShipmentFacts, build_shipment, list_changed_ends, revise_shipment
-from sapa.shipping.states import BOOKABLE, GONE, is_allowed, list_next
+from sapa.shipping.states import BOOKABLE, CANCELLED, is_allowed, list_next
 from sapa.shipping.stores import actions as stores
 from sapa.shipping.types import Party, ReturnOrigin, Shipment, ShipmentChange, ShipmentIn, ShipmentPatch, StoredShipment
 from sapa.values.company import Company
@@ -196,9 +196,9 @@ def _move_by_hand(shipment: StoredShipment, to: str) -> StoredShipment:
     if not is_allowed(shipment.shipping_status, to, "caller" if is_back else "manual"):
         allowed = ", ".join(list_next(shipment.shipping_status, "manual")) or "nothing else"
         raise InvalidMove(f"shippingStatus cannot change from {shipment.shipping_status} to {to}; it can be {allowed}.")
-    gone = {"cancelled_by": "user", "cancelled_source": "api"} if to in GONE else {}
+    cancellation = {"cancelled_by": "user", "cancelled_source": "api"} if to in CANCELLED else {}
     poll_at = None if is_back else shipment.poll_at
-    return msgspec.structs.replace(shipment, shipping_status=to, poll_at=poll_at, **gone)
+    return msgspec.structs.replace(shipment, shipping_status=to, poll_at=poll_at, **cancellation)
 
 
 def _acknowledge(shipment: StoredShipment, needs_action: bool) -> StoredShipment:
