@@ -25,7 +25,7 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 def new_request_id() -> str:
-    """Unique, and no secret: asking the system for its random numbers takes twice as long."""
+    """It must be unique, not unpredictable: the system's random numbers would take twice as long."""
     return f"req_{random.getrandbits(96):024x}"
 
 

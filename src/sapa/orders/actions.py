@@ -98,7 +98,7 @@ async def place(
     sold: Sequence[LineItemVariant | None] = (),
     actor: ChangeActor = SYSTEM,
 ) -> Order:
-    """A new order. For an imported one, pass when it was `placed_at` and which variant each line `sold`."""
+    """Places an order. For an imported one, pass when it was `placed_at` and which variant each line `sold`."""
     variants = await stock.list_on_sale(tx, company, list_variant_ids(body.line_items))
     order = with_sold(build_new_order(company, body, variants), sold)
     customer = await find_or_create_customer(tx, company, body.customer_id, body.customer)
@@ -114,7 +114,7 @@ async def place_new(
     placed_at: datetime | None = None,
     actor: ChangeActor = SYSTEM,
 ) -> Order:
-    """A new order that was checked and priced before."""
+    """Places an order that is already checked and priced."""
     taken = await stock.take(tx, company, count_units(new.priced.line_items))
     order = build_placed(ORDER_ID.new(), new, begin(new), customer)
     announcement = announce_new(order, is_silent=is_silent(tx))
@@ -238,7 +238,7 @@ async def fulfil_by_shipment(tx: Tx, company: Company, id: str, shipment_id: str
 
 
 async def record_earlier_changes(tx: Tx, company: Company, id: str) -> None:
-    """Records what code of an earlier version did not record; nothing if there is nothing to record."""
+    """Adds the payments, refunds and fulfilments that a process of an earlier version left out, if there are any."""
     await _lock(tx, company, id)
 
 
@@ -274,7 +274,7 @@ async def find_or_create_customer(
 
 
 async def _lock(tx: Tx, company: Company, id: str) -> StoredOrder:
-    """Records first what code of an earlier version, which ran during an upgrade, did not record."""
+    """Locks the order. Adds first what a process of an earlier version left out during an upgrade."""
     stored = await queries.lock_order(tx, company.id, id)
     if stored.is_complete and stored.is_recorded:
         return stored

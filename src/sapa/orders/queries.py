@@ -411,7 +411,7 @@ async def update_order(
 
 
 async def mark_recorded(tx: Tx, company_id: int, id: str) -> None:
-    """The statuses need no payment, refund or fulfilment that the order does not have."""
+    """Marks an order that has every payment, refund and fulfilment that its statuses imply."""
     await MARK_RECORDED.run(tx, company_id, id)
 
 

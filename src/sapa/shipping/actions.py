@@ -72,7 +72,7 @@ async def book(context: AppContext, company: Company, id: str) -> StoredShipment
 
 
 async def list_pickup_cities(context: AppContext, company: Company, provider: str) -> Sequence[CarrierArea]:
-    """Before the transaction, because the carrier may be called."""
+    """Call it before the transaction, because it may call the carrier."""
     if not PROVIDERS[provider].has_pickup_cities:
         return ()
     return await areas.list_coverage(context, company, AreaRequest(provider, "cities", None), None)
@@ -86,7 +86,7 @@ async def _intend_and_send(
 
 
 async def _present(begun: Awaitable[BookingStart]) -> Shipment:
-    """Of a change that books nothing."""
+    """For a change that books nothing."""
     return (await begun).stored.shipment
 
 

@@ -100,7 +100,7 @@ async def record_outbound(tx: Tx, company: Company, new: NewMessage) -> Message:
 
 
 async def set_attachments(tx: Tx, company: Company, id: str, attachments: bytes) -> None:
-    """After files of the message were fetched."""
+    """Stores the attachments of a message once its files were fetched."""
     await queries.set_attachments(tx, company.id, id, attachments)
 
 

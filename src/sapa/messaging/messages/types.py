@@ -245,7 +245,7 @@ class MessageWithEvents(Message, frozen=True, rename="camel"):
 
 
 class StoredMessageWithEvents(Message, frozen=True, rename="camel"):
-    """As it is read, by one statement: its events say what made it as it is."""
+    """A message read with its events by one statement, so that the two agree."""
 
     events: Raw
 

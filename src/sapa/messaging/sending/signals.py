@@ -1,4 +1,4 @@
-"""Reactions, read marks and typing: what the customer sees of a company without a message."""
+"""Reactions, read marks and typing: signals that customers see without a message."""
 
 from collections.abc import Awaitable
 

@@ -60,7 +60,7 @@ from sapa.values.instants import format_instant
 
 END_OF_TIME = "9000-01-01T00:00:00.000Z"
 LONGEST_AHEAD = timedelta(seconds=60)
-"""Between an order that was built ahead, with the payments of that instant, and its transaction."""
+"""How long before its transaction an order may be built: payments without a date have the instant of building."""
 
 
 class BulkPayment(Struct, frozen=True):
@@ -96,9 +96,9 @@ class BulkOrder(Struct, frozen=True, kw_only=True):
     refunds: Sequence[BulkRefund] = ()
     statuses: OrderPatch = OrderPatch()
     may_be_overpaid: bool = False
-    """Its payments may be more than it costs, because it cost more when they were made."""
+    """Whether its payments may exceed its total, because it cost more when they were made."""
     is_history: bool = False
-    """Then it has no effects: nothing but the order itself is stored, all of it at the order's own time."""
+    """Whether it is imported without effects: only the order itself is stored, dated at its own time."""
 
 
 class Step(Struct, frozen=True):
