@@ -808,7 +808,7 @@ export class AgentsResource extends Resource {
   }
 
   /**
-   * Get what an agent's user hears of at the console and by mail.
+   * Get which notifications an agent's user gets in the console and by mail.
    *
    * Needs the scope `messages:READ`.
    */
@@ -817,7 +817,7 @@ export class AgentsResource extends Resource {
   }
 
   /**
-   * Change what an agent's user hears of at the console and by mail.
+   * Change which notifications an agent's user gets in the console and by mail.
    *
    * A field that you leave out keeps its value. People change their own under *Your profile*.
    *
@@ -837,7 +837,7 @@ export class AgentsResource extends Resource {
   }
 
   /**
-   * Mark a mention as read: the agent is no longer told of it.
+   * Mark a mention as read.
    *
    * Needs the scope `messages:WRITE`.
    */
@@ -1445,8 +1445,8 @@ export class DraftOrdersResource extends Resource {
   /**
    * Create a draft order.
    *
-   * It is priced like an order, takes nothing from the stock and has no number. A customer who is given by phone
-   * number or e-mail address is looked up or created when the draft is completed.
+   * It is priced like an order, takes nothing from the stock and has no number. A customer with a phone number or
+   * e-mail address is looked up or created when the draft is completed.
    *
    * Needs the scope `orders:WRITE`.
    */
@@ -1467,7 +1467,7 @@ export class DraftOrdersResource extends Resource {
    * Update an open draft order.
    *
    * A field that you leave out keeps its value; null clears it. `lineItems` is the whole list: a line with its id
-   * keeps its price, a new line of a product variant has the price of now.
+   * keeps its price, a new line gets the current price of its product variant.
    *
    * Needs the scope `orders:WRITE`.
    */
@@ -2148,8 +2148,8 @@ export class ProductsResource extends Resource {
    *
    * Send a JPEG, PNG, WebP or GIF file as the body, or as the only file of a multipart form. Then name its
    * `pictureUrl` in `media` or `medias` of a product, or in `media` of a variant. The address cannot be guessed and
-   * needs no key. A picture that no product names is deleted after 24 hours, the others when the last product that
-   * names them is deleted or names them no more.
+   * needs no key. A picture that no product names is deleted after 24 hours. Any other is deleted when the last
+   * product that names it is deleted or no longer names it.
    *
    * A picture has at most 25 MiB (the operator may change that). A company can upload 20 files a minute.
    *
@@ -2521,7 +2521,7 @@ export class SavedRepliesResource extends Resource {
 /** Conversations with customers: replies, notes, assignment, resolution, and the settings of support. */
 export class ScheduledRepliesResource extends Resource {
   /**
-   * List the replies that a ticket sends later, the next one first.
+   * List a ticket's scheduled replies, the next one first.
    *
    * Those that could not be sent are in the list with the reason, until you delete them.
    *
@@ -2900,7 +2900,7 @@ export class SlaPoliciesResource extends Resource {
   }
 
   /**
-   * Create a sla policy.
+   * Create an SLA policy.
    *
    * The first policy that matches a ticket applies. Targets start with the first message of a cycle.
    *
@@ -2911,7 +2911,7 @@ export class SlaPoliciesResource extends Resource {
   }
 
   /**
-   * Get one sla policy.
+   * Get one SLA policy.
    *
    * Needs the scope `messages:READ`.
    */
@@ -2920,7 +2920,7 @@ export class SlaPoliciesResource extends Resource {
   }
 
   /**
-   * Replace a sla policy.
+   * Replace an SLA policy.
    *
    * Needs the scope `messages:WRITE`.
    */
@@ -2929,7 +2929,7 @@ export class SlaPoliciesResource extends Resource {
   }
 
   /**
-   * Delete a sla policy. Tickets keep their current targets until their next change.
+   * Delete an SLA policy. Tickets keep their current targets until their next change.
    *
    * Needs the scope `messages:WRITE`.
    */
@@ -3160,8 +3160,8 @@ export class TicketsResource extends Resource {
    * Search tickets, those with the newest messages first; at most 50.
    *
    * Finds every contact, with a customer record or without, by name, address or part of the number on any channel; ids
-   * of tickets and customers; and messages that have all the words. Case is ignored. `meta.newestOnly` says whether
-   * older tickets may match, too: what very many have is looked for in the newest tickets.
+   * of tickets and customers; and messages that have all the words. Case is ignored. A term that matches very many is
+   * searched in the newest tickets only; `meta.newestOnly` says whether older tickets may match, too.
    *
    * Needs the scope `messages:READ`.
    */
