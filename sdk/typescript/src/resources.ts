@@ -1175,9 +1175,9 @@ export class ChannelEventsResource extends Resource {
 /** The company's accounts with channels and carriers. Their secrets can be written and never read. */
 export class ChannelsResource extends Resource {
   /**
-   * List what channels think of your accounts.
+   * List how channels rate your accounts.
    *
-   * Of the connected accounts that a channel has reported on; only WhatsApp does. A change is the event
+   * Lists the connected accounts that a channel has reported on; only WhatsApp reports. Each change is an event
    * `channel.status.updated`.
    *
    * Needs the scope `messages:READ`.
@@ -2820,7 +2820,7 @@ export class ShippingResource extends Resource {
   }
 
   /**
-   * Get how the public tracking pages look.
+   * Get the settings of the public tracking pages.
    *
    * Needs the scope `orders:READ` and the product `CRM`.
    */
@@ -2829,7 +2829,7 @@ export class ShippingResource extends Resource {
   }
 
   /**
-   * Change how the public tracking pages look.
+   * Change the settings of the public tracking pages.
    *
    * Every shipment has a page at its `trackingPage`. It shows your name, colour and logo, the steps of the delivery
    * and the city, in Bahasa Indonesia or English, and no other personal data.
@@ -3104,7 +3104,7 @@ export class TemplatesResource extends Resource {
    *
    * This happens without a call: within five minutes of what the channel reports, every five minutes while it reviews
    * a template, and once a day. Templates that were created at the channel appear, templates that were deleted there
-   * go, and templates that the channel does not have yet are submitted.
+   * are removed, and templates that the channel does not have yet are submitted.
    *
    * Needs the scope `messages:WRITE`.
    */

@@ -879,10 +879,10 @@ class ChannelsResource(Resource):
     def list_statuses(
         self,
     ) -> List[models.ChannelStatus]:
-        """List what channels think of your accounts.
+        """List how channels rate your accounts.
 
-        Of the connected accounts that a channel has reported on; only WhatsApp does. A change is the event
-        `channel.status.updated`.
+        Lists the connected accounts that a channel has reported on; only WhatsApp reports. Each change is an
+        event `channel.status.updated`.
 
         Needs the scope `messages:READ`.
         """
@@ -4541,7 +4541,7 @@ class ShippingResource(Resource):
     def get_tracking_page_settings(
         self,
     ) -> models.TrackingPageSettings:
-        """Get how the public tracking pages look.
+        """Get the settings of the public tracking pages.
 
         Needs the scope `orders:READ` and the product `CRM`.
         """
@@ -4556,7 +4556,7 @@ class ShippingResource(Resource):
         language: models.Language | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
     ) -> models.TrackingPageSettings:
-        """Change how the public tracking pages look.
+        """Change the settings of the public tracking pages.
 
         Every shipment has a page at its `trackingPage`. It shows your name, colour and logo, the steps of the
         delivery and the city, in Bahasa Indonesia or English, and no other personal data.
@@ -5242,7 +5242,7 @@ class TemplatesResource(Resource):
 
         This happens without a call: within five minutes of what the channel reports, every five minutes while
         it reviews a template, and once a day. Templates that were created at the channel appear, templates that
-        were deleted there go, and templates that the channel does not have yet are submitted.
+        were deleted there are removed, and templates that the channel does not have yet are submitted.
 
         Needs the scope `messages:WRITE`.
         """
