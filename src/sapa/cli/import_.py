@@ -40,7 +40,7 @@ from sapa.imports.types import (
     Resource,
     UnusableFile,
 )
-from sapa.imports.work import Report, Work, resume
+from sapa.imports.work import Report, RunningImport, resume
 from sapa.values.company import Company
 from sapa.values.json import encode
 from sapa.work.leases import new_holder
@@ -216,7 +216,7 @@ async def _run_file(database: Database, company: Company, order: ImportOptions, 
     job = await _claim(database, company, order, source, holder)
     async with _held(database, company, job, holder):
         with _shown(order, job) as report, collect_rarely():
-            await resume(Work(database, company, job, holder, _reader(source.file)), report)
+            await resume(RunningImport(database, company, job, holder, _reader(source.file)), report)
         async with database.transaction() as tx:
             return await actions.finish(tx, company, job.id, holder)
 
