@@ -315,7 +315,9 @@ async def record_refusal(
         await _show_source(tx, company, identities, source, "unsubscribe")
 
 
-async def get_link(db: Connection, context: AppContext, company: Company, source: Source, to: Identity) -> str:
+async def get_or_create_link(
+    db: Connection, context: AppContext, company: Company, source: Source, to: Identity
+) -> str:
     """The address at which the recipient unsubscribes: one for each person, and opaque."""
     kind, key = _build_subject(to)
     token = await queries.find_token(db, company.id, kind, key)

@@ -190,7 +190,7 @@ async def _check_source(
     if draft.is_marketing:
         await consents.check(db, company, source, to, needs_subscription=send_context.needs_subscription)
         if capabilities.has_unsubscribe_links:
-            plan = replace(plan, unsubscribe_url=await consents.get_link(db, context, company, source, to))
+            plan = replace(plan, unsubscribe_url=await consents.get_or_create_link(db, context, company, source, to))
     if capabilities.has_threads:
         return await _with_mail_thread(db, company, plan, body.reply_to)
     return plan if body.reply_to is None else await _with_quote(db, company, plan, body.reply_to)

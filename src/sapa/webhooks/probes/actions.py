@@ -19,7 +19,7 @@ EMPTY_SECONDS = 60
 
 async def choose(tx: Tx, vault: Vault, address: str, due: DueProbe) -> Probe | None:
     """The oldest delivery that waits, counted as a probe. None when nothing waits, or the probe is not due any more."""
-    delivery = await _find_oldest(tx, due)
+    delivery = await _choose_delivery(tx, due)
     message = build_message(delivery, address) if delivery else None
     if delivery is None or message is None:
         await queries.postpone(tx, due.company_id, due.endpoint_id, EMPTY_SECONDS)
@@ -30,8 +30,9 @@ async def choose(tx: Tx, vault: Vault, address: str, due: DueProbe) -> Probe | N
     return Probe(delivery, message, build_target(vault, stored))
 
 
-async def _find_oldest(tx: Tx, due: DueProbe) -> DueDelivery | None:
-    """Missed events are queued once the endpoint is resumed; the oldest is queued now if nothing else waits."""
+async def _choose_delivery(tx: Tx, due: DueProbe) -> DueDelivery | None:
+    """The oldest delivery that can still be sent. Expired ones are recorded as failed. If none is queued, the oldest
+    missed event is queued now, before the endpoint is resumed."""
     while delivery := await queries.find_oldest(tx, due.company_id, due.endpoint_id):
         if delivery.body is not None:
             return delivery
