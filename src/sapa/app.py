@@ -93,7 +93,7 @@ class App:
     async def start(self) -> None:
         """Needs no database: a process may start while PostgreSQL is away."""
         self.keys.start()
-        self.edge.memory.start()
+        self.edge.response_cache.start()
         self._use_recorder = asyncio.create_task(self._record_uses(), name="key uses")
 
     def end_streams(self) -> None:
@@ -107,7 +107,7 @@ class App:
             await self._use_recorder
         await self._record_use()
         self.keys.stop()
-        self.edge.memory.stop()
+        self.edge.response_cache.stop()
         await self.context.close()
         self.edge.access_log.flush()
         await self.call_recorder.close()

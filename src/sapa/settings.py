@@ -65,8 +65,8 @@ class ServerSettings(Struct, frozen=True):
     """SAPA_CONNECTIONS_PER_ADDRESS: how many of them one address may hold (for IPv6: one /64); trusted proxies may hold
     all."""
     drain_seconds: int
-    """SAPA_DRAIN_SECONDS: how long `sapa api` goes on serving after SIGTERM while /readyz refuses, so that load
-    balancers send callers elsewhere. In `sapa serve` 0."""
+    """SAPA_DRAIN_SECONDS: how many seconds `sapa api` keeps serving after SIGTERM, while /readyz answers 503, so
+    that load balancers send callers elsewhere. In `sapa serve` 0."""
     cors_origins: tuple[str, ...]
     """SAPA_CORS_ORIGINS: comma-separated origins from which browsers may call the API, or `*`. None by default."""
     serves_mcp: bool
@@ -154,7 +154,7 @@ class BackupSettings(Struct, frozen=True):
     every_hours: int
     """SAPA_BACKUP_HOURS: how many hours pass between backups."""
     most: int
-    """SAPA_BACKUP_KEEP: how many backups stay; the worker deletes older ones."""
+    """SAPA_BACKUP_KEEP: how many backups to keep; the worker deletes older ones."""
 
 
 class RetentionSettings(Struct, frozen=True):

@@ -255,7 +255,7 @@ async def test_an_ip_literal_is_checked_when_it_is_connected_to() -> None:
     assert outcome.message is not None
     assert outcome.message.startswith("127.0.0.1 is an address that webhooks may not reach")
     assert "SAPA_WEBHOOK_ALLOWED_NETWORKS" in outcome.message
-    assert not outcome.retry_uncounted
+    assert not outcome.is_ours
     assert receiver.connections == 0
 
 

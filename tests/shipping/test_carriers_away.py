@@ -12,7 +12,7 @@ from aiohttp import web
 
 from sapa.db.pool import Database, open_database
 from sapa.domains import build_process_context
-from sapa.http.response_memory import drop_responses
+from sapa.http.response_cache import drop_responses
 from sapa.settings import read_settings
 from sapa.shipping.areas.actions import list_coverage
 from sapa.shipping.areas.types import AreaRequest
@@ -120,7 +120,7 @@ async def test_a_live_company_gets_its_carriers_prices(live: httpx.AsyncClient, 
         ("jne:REG23", 12000, "2-3 days"),
     ]
     assert await list_options(live) == options
-    assert len(peer.asked) == 1, "the second answer was remembered"
+    assert len(peer.asked) == 1, "the second answer was cached"
 
 
 async def test_what_is_cached_belongs_to_the_account_that_is_connected_now(
@@ -140,7 +140,7 @@ async def test_what_is_cached_belongs_to_the_account_that_is_connected_now(
         await until(partial(code_of, call), (409, "PROVIDER_NOT_CONNECTED"))
 
 
-async def test_a_remembered_response_belongs_to_its_company_and_request(
+async def test_a_cached_response_belongs_to_its_company_and_request(
     own: Installation, own_database: Database, own_company: Environments, live: httpx.AsyncClient, peer: Peer
 ) -> None:
     peer.behave = peer.reply(GOOD)
@@ -156,10 +156,10 @@ async def test_a_remembered_response_belongs_to_its_company_and_request(
     assert await list_options(live) == options[0]
     reader = await make_key(own_database, own_company.live, scopes=["orders:WRITE"])
     async with connect(own, reader.raw) as client:
-        assert (await ask(client)).status_code == 401, "a key without the scope gets nothing that is remembered"
+        assert (await ask(client)).status_code == 401, "a key without the scope gets nothing that is cached"
 
 
-async def test_a_remembered_quote_keeps_the_promises_of_an_idempotency_key(live: httpx.AsyncClient, peer: Peer) -> None:
+async def test_a_cached_quote_keeps_the_promises_of_an_idempotency_key(live: httpx.AsyncClient, peer: Peer) -> None:
     peer.behave = peer.reply(GOOD)
     body = {"provider": "aggregator_carrier", "origin": MENTENG, "destination": DAGO, "package": {"weight": 3}}
     heavier = {**body, "package": {"weight": 4}}
@@ -203,7 +203,7 @@ async def test_malformed_prices_are_rejected(live: httpx.AsyncClient, peer: Peer
     peer.behave = peer.reply(body, status)
     assert "KiriminAja returned no prices" in refused(await ask(live))
     peer.behave = peer.reply(GOOD)
-    assert len(await list_options(live)) == 2, "and it is not remembered"
+    assert len(await list_options(live)) == 2, "and it is not cached"
 
 
 async def test_a_carrier_that_fails_again_and_again_is_left_alone(
@@ -338,7 +338,7 @@ def assert_last_known(found: dict[str, Any]) -> None:
 GOSEND = {"client_id": "planted-client", "pass_key": "planted-secret-key", "callback_token": "planted-secret-token"}
 
 
-async def test_coverage_is_asked_once_and_then_remembered(live: httpx.AsyncClient, peer: Peer) -> None:
+async def test_coverage_is_asked_once_and_then_cached(live: httpx.AsyncClient, peer: Peer) -> None:
     peer.behave = peer.reply(PROVINCES)
     for _ in range(2):
         response = await live.get("/shipping/coverage/provinces")

@@ -84,7 +84,7 @@ async def test_the_credentials_of_an_address_are_a_header() -> None:
 async def test_a_header_that_would_end_its_line_is_not_sent() -> None:
     async with serve(answering(OK)) as receiver, sending() as sender:
         outcome = await send(sender, receiver.url(), X_Shop="melati\r\nX-Other: 1")
-    assert (outcome.error, outcome.retry_uncounted) == ("internal", True)
+    assert (outcome.error, outcome.is_ours) == ("internal", True)
     assert receiver.requests == []
 
 
@@ -95,7 +95,7 @@ async def test_an_outcome_has_status_time_address_and_response() -> None:
     assert outcome.address == "127.0.0.1"
     assert outcome.milliseconds >= 0
     assert outcome.started_at.utcoffset() is not None
-    assert not outcome.retry_uncounted
+    assert not outcome.is_ours
 
 
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
@@ -249,7 +249,7 @@ async def test_whatever_a_receiver_does_is_an_outcome_in_time(name: str) -> None
         assert (outcome.message or "").startswith(message or "")
         assert (outcome.message is None) == (message is None)
         assert outcome.address == "127.0.0.1"
-        assert not outcome.retry_uncounted
+        assert not outcome.is_ours
         assert len(outcome.response) <= CAPTURED_BYTES
         assert seconds < 1 + CLEAR_OF_DEADLINE
         assert receiver.connections == 1
@@ -331,7 +331,7 @@ async def test_a_shortage_of_our_own_is_not_held_against_the_receiver() -> None:
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     assert outcome.error == "internal"
-    assert outcome.retry_uncounted
+    assert outcome.is_ours
 
 
 async def test_plain_http_is_not_sent_once_it_is_no_longer_allowed() -> None:

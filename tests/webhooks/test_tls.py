@@ -13,7 +13,7 @@ import psutil
 import pytest
 import trustme
 
-from sapa.webhooks.sender import Outcome
+from sapa.webhooks.sender import SendResult
 from tests.webhooks.zoo import LOCAL, OK, Receiver, answering, flooding, hang, send, sending, serve
 
 
@@ -32,7 +32,7 @@ def present(certificate: trustme.LeafCert) -> ssl.SSLContext:
     return context
 
 
-async def try_shop(tls: ssl.SSLContext | None, deadline: float = 5) -> tuple[Outcome, Receiver]:
+async def try_shop(tls: ssl.SSLContext | None, deadline: float = 5) -> tuple[SendResult, Receiver]:
     """One delivery to shop.example, where this context is served."""
     async with (
         serve(answering(OK), tls) as receiver,

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from sapa.settings import WebhookSettings
 from sapa.webhooks.sender import (
-    Outcome,
+    SendResult,
     Target,
     WebhookMessage,
     WebhookSender,
@@ -169,7 +169,7 @@ async def sending(
 
 async def send(
     sender: WebhookSender, url: str, body: bytes = BODY, secret: str | None = None, **headers: str
-) -> Outcome:
+) -> SendResult:
     custom = {name.replace("_", "-"): value for name, value in headers.items()}
     return await sender.send(
         Target(url, custom, [secret or new_secret()]), WebhookMessage("evt_1", "customer.created", body)

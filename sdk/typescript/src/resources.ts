@@ -811,7 +811,7 @@ export class AgentsResource extends Resource {
   }
 
   /**
-   * Get what an agent's user hears of at the console and by mail.
+   * Get which notifications an agent's user gets in the console and by mail.
    *
    * Needs the scope `messages:READ`.
    */
@@ -820,7 +820,7 @@ export class AgentsResource extends Resource {
   }
 
   /**
-   * Change what an agent's user hears of at the console and by mail.
+   * Change which notifications an agent's user gets in the console and by mail.
    *
    * A field that you leave out keeps its value. People change their own under *Your profile*.
    *
@@ -840,7 +840,7 @@ export class AgentsResource extends Resource {
   }
 
   /**
-   * Mark a mention as read: the agent is no longer told of it.
+   * Mark a mention as read.
    *
    * Needs the scope `messages:WRITE`.
    */
@@ -1178,9 +1178,9 @@ export class ChannelEventsResource extends Resource {
 /** The company's accounts with channels and carriers. Their secrets can be written and never read. */
 export class ChannelsResource extends Resource {
   /**
-   * List what channels think of your accounts.
+   * List how channels rate your accounts.
    *
-   * Of the connected accounts that a channel has reported on; only WhatsApp does. A change is the event
+   * Lists the connected accounts that a channel has reported on; only WhatsApp reports. Each change is an event
    * `channel.status.updated`.
    *
    * Needs the scope `messages:READ`.
@@ -1448,8 +1448,8 @@ export class DraftOrdersResource extends Resource {
   /**
    * Create a draft order.
    *
-   * It is priced like an order, takes nothing from the stock and has no number. A customer who is given by phone
-   * number or e-mail address is looked up or created when the draft is completed.
+   * It is priced like an order, takes nothing from the stock and has no number. A customer with a phone number or
+   * e-mail address is looked up or created when the draft is completed.
    *
    * Needs the scope `orders:WRITE`.
    */
@@ -1470,7 +1470,7 @@ export class DraftOrdersResource extends Resource {
    * Update an open draft order.
    *
    * A field that you leave out keeps its value; null clears it. `lineItems` is the whole list: a line with its id
-   * keeps its price, a new line of a product variant has the price of now.
+   * keeps its price, a new line gets the current price of its product variant.
    *
    * Needs the scope `orders:WRITE`.
    */
@@ -2151,8 +2151,8 @@ export class ProductsResource extends Resource {
    *
    * Send a JPEG, PNG, WebP or GIF file as the body, or as the only file of a multipart form. Then name its
    * `pictureUrl` in `media` or `medias` of a product, or in `media` of a variant. The address cannot be guessed and
-   * needs no key. A picture that no product names is deleted after 24 hours, the others when the last product that
-   * names them is deleted or names them no more.
+   * needs no key. A picture that no product names is deleted after 24 hours. Any other is deleted when the last
+   * product that names it is deleted or no longer names it.
    *
    * A picture has at most 25 MiB (the operator may change that). A company can upload 20 files a minute.
    *
@@ -2524,7 +2524,7 @@ export class SavedRepliesResource extends Resource {
 /** Conversations with customers: replies, notes, assignment, resolution, and the settings of support. */
 export class ScheduledRepliesResource extends Resource {
   /**
-   * List the replies that a ticket sends later, the next one first.
+   * List a ticket's scheduled replies, the next one first.
    *
    * Those that could not be sent are in the list with the reason, until you delete them.
    *
@@ -2823,7 +2823,7 @@ export class ShippingResource extends Resource {
   }
 
   /**
-   * Get how the public tracking pages look.
+   * Get the settings of the public tracking pages.
    *
    * Needs the scope `orders:READ` and the product `CRM`.
    */
@@ -2832,7 +2832,7 @@ export class ShippingResource extends Resource {
   }
 
   /**
-   * Change how the public tracking pages look.
+   * Change the settings of the public tracking pages.
    *
    * Every shipment has a page at its `trackingPage`. It shows your name, colour and logo, the steps of the delivery
    * and the city, in Bahasa Indonesia or English, and no other personal data.
@@ -2903,7 +2903,7 @@ export class SlaPoliciesResource extends Resource {
   }
 
   /**
-   * Create a sla policy.
+   * Create an SLA policy.
    *
    * The first policy that matches a ticket applies. Targets start with the first message of a cycle.
    *
@@ -2914,7 +2914,7 @@ export class SlaPoliciesResource extends Resource {
   }
 
   /**
-   * Get one sla policy.
+   * Get one SLA policy.
    *
    * Needs the scope `messages:READ`.
    */
@@ -2923,7 +2923,7 @@ export class SlaPoliciesResource extends Resource {
   }
 
   /**
-   * Replace a sla policy.
+   * Replace an SLA policy.
    *
    * Needs the scope `messages:WRITE`.
    */
@@ -2932,7 +2932,7 @@ export class SlaPoliciesResource extends Resource {
   }
 
   /**
-   * Delete a sla policy. Tickets keep their current targets until their next change.
+   * Delete an SLA policy. Tickets keep their current targets until their next change.
    *
    * Needs the scope `messages:WRITE`.
    */
@@ -3107,7 +3107,7 @@ export class TemplatesResource extends Resource {
    *
    * This happens without a call: within five minutes of what the channel reports, every five minutes while it reviews
    * a template, and once a day. Templates that were created at the channel appear, templates that were deleted there
-   * go, and templates that the channel does not have yet are submitted.
+   * are removed, and templates that the channel does not have yet are submitted.
    *
    * Needs the scope `messages:WRITE`.
    */
@@ -3163,8 +3163,8 @@ export class TicketsResource extends Resource {
    * Search tickets, those with the newest messages first; at most 50.
    *
    * Finds every contact, with a customer record or without, by name, address or part of the number on any channel; ids
-   * of tickets and customers; and messages that have all the words. Case is ignored. `meta.newestOnly` says whether
-   * older tickets may match, too: what very many have is looked for in the newest tickets.
+   * of tickets and customers; and messages that have all the words. Case is ignored. A term that matches very many is
+   * searched in the newest tickets only; `meta.newestOnly` says whether older tickets may match, too.
    *
    * Needs the scope `messages:READ`.
    */

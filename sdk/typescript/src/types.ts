@@ -827,7 +827,7 @@ export interface AgentIn {
   userId?: number | null | undefined;
 }
 
-/** What an agent's user hears of in this company, and how. It counts for the live and the test environment. */
+/** Which notifications an agent's user gets in this company, and how, for the live and the test environment. */
 export interface AgentNotificationSettings {
   /**
    * A customer waits in the agent's own ticket (`assigned`) or in one that nobody has (`unassigned`); a note mentions

@@ -37,9 +37,7 @@ app = typer.Typer(cls=BackupCommands, help="Make, list and check backups. `sapa 
 Address = Annotated[
     str | None, typer.Argument(help="A folder, or a bucket as https://KEY:SECRET@host/bucket. [SAPA_BACKUP_URL]")
 ]
-Most = Annotated[
-    int | None, typer.Option("--keep", min=1, help="Delete older backups of the same place, except for so many.")
-]
+Most = Annotated[int | None, typer.Option("--keep", min=1, help="How many backups to keep; older ones are deleted.")]
 Name = Annotated[str | None, typer.Option("--backup", help="The name of a backup. By default the newest one.")]
 
 
@@ -61,7 +59,7 @@ class BaseSummary(Struct, frozen=True, rename="camel"):
 
 @app.command()
 def create(address: Address = None, keep: Most = None, json: AsJson = False) -> None:
-    """Make a backup, while everything runs. SAPA_BACKUP_PASSPHRASE seals the secret key in it."""
+    """Make a backup while Sapa is running. SAPA_BACKUP_PASSPHRASE seals the secret key in it."""
     manifest = asyncio.run(_create(get_address(address), keep))
     if manifest.files_in_bucket:
         Console(stderr=True, soft_wrap=True).print(
@@ -78,7 +76,7 @@ async def _create(address: str, most: int | None) -> Manifest:
 
 @app.command("list")
 def list_(address: Address = None, json: AsJson = False) -> None:
-    """List the complete backups of a place, oldest first."""
+    """List the complete backups in a folder or bucket, oldest first."""
     show(asyncio.run(_list(get_storage(address))), json, "Backups", COLUMNS)
 
 
@@ -92,7 +90,7 @@ async def _list(storage: BackupStorage) -> list[BackupSummary]:
 
 @app.command()
 def verify(address: Address = None, backup: Name = None, json: AsJson = False) -> None:
-    """Restore a backup into a temporary server, compare every table, and open all of its secrets."""
+    """Restore a backup into a temporary server, compare every table, and decrypt every secret."""
     storage, passphrase = get_storage(address), get_passphrase()
     check = asyncio.run(check_backup(storage, backup, passphrase))
     show(check, json, "Verified", list(BackupCheck.__struct_encode_fields__))
@@ -102,13 +100,13 @@ def verify(address: Address = None, backup: Name = None, json: AsJson = False) -
 
 @app.command()
 def key(address: Address = None, backup: Name = None) -> None:
-    """Print SAPA_SECRET_KEY of the installation that a backup was made of; the passphrase opens it."""
+    """Print the SAPA_SECRET_KEY that a backup contains, decrypted with SAPA_BACKUP_PASSPHRASE."""
     typer.echo(open_key(asyncio.run(load_manifest(get_storage(address), backup)), get_passphrase()))
 
 
 @app.command()
 def archive(folder: Annotated[Path, typer.Argument(help="A folder on another disk.")]) -> None:
-    """Archive all changes of the embedded database from the next start on, to restore any instant later."""
+    """From the next start on, archive every change of the embedded database, so that you can restore any instant."""
     settings = _read_embedded_settings()
     begin_archive(EmbeddedServer(settings.data), folder.absolute())
     typer.echo("Start Sapa again, then run `sapa backup base`. Repeat that command from time to time.")
@@ -116,14 +114,14 @@ def archive(folder: Annotated[Path, typer.Argument(help="A folder on another dis
 
 @app.command()
 def base(keep: Most = None, json: AsJson = False) -> None:
-    """Copy the files of the embedded database into its archive, as the base of later changes."""
+    """Copy the embedded database into its archive. A restore starts from such a base copy."""
     show(asyncio.run(_make_base(_read_embedded_settings(), keep)), json, "Base copy", ["name", "finishedAt"])
 
 
 async def _make_base(settings: Settings, most: int | None) -> BaseSummary:
     async with open_embedded(settings.data) as server:
-        made = await make_base(server, get_secret_key(), get_passphrase(), most)
-    return BaseSummary(made.name, made.finished_at)
+        base = await make_base(server, get_secret_key(), get_passphrase(), most)
+    return BaseSummary(base.name, base.finished_at)
 
 
 def _read_embedded_settings() -> Settings:

@@ -177,7 +177,7 @@ def disconnect(company: CompanyId, source: SourceOption, json: AsJson = False) -
 def replay(
     company: CompanyId,
     source: SourceOption,
-    hours: Annotated[int, typer.Option("--hours", min=1, max=720, help="How far back.")] = 24,
+    hours: Annotated[int, typer.Option("--hours", min=1, max=720, help="How many hours back.")] = 24,
     json: AsJson = False,
 ) -> None:
     """Process the callbacks of the last hours again. Callbacks that were already processed change nothing."""

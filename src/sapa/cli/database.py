@@ -1,4 +1,4 @@
-"""`sapa database`: another place, or another version of PostgreSQL, for the same data."""
+"""`sapa database`: moves the data to another place or another version of PostgreSQL, and shows its size."""
 
 import asyncio
 import secrets
@@ -60,7 +60,7 @@ class TableSize(Struct, frozen=True):
 
 @app.command()
 def size(json: AsJson = False) -> None:
-    """List what each table takes, the largest first: rows, bytes with all indexes, bytes per row."""
+    """List the size of each table, the largest first: rows, bytes with all indexes, bytes per row."""
     sizes = [msgspec.structs.asdict(one) | {"bytes per row": one.bytes_per_row} for one in asyncio.run(_list_sizes())]
     show(sizes, json, "Tables", ["table", "rows", "bytes", "bytes per row"])
 
@@ -77,7 +77,7 @@ def move(
         str | None, typer.Option(help="The same for the role that owns the tables. Defaults to --to.")
     ] = None,
     to_embedded: Annotated[
-        bool, typer.Option("--to-embedded", help="From SAPA_DATABASE_URL into the empty data folder.")
+        bool, typer.Option("--to-embedded", help="Copy from SAPA_DATABASE_URL into the empty data folder.")
     ] = False,
 ) -> None:
     """Copy everything from the embedded database to an external one, or back. Stop Sapa first.
@@ -153,7 +153,7 @@ def upgrade(
         bool, typer.Option("--remove-old", help="Delete the old version's files, which an upgrade leaves.")
     ] = False,
 ) -> None:
-    """Bring the embedded database to the version of PostgreSQL that this Sapa brings. Stop Sapa first."""
+    """Upgrade the embedded database to the PostgreSQL version that Sapa includes. Stop Sapa first."""
     settings = read_settings()
     if remove_old:
         _remove_old(settings.data)
@@ -166,7 +166,7 @@ def upgrade(
         if found is None:
             raise CannotStart(f"There is no embedded database in {settings.data}.")
         if found == own:
-            typer.echo(f"The database is at PostgreSQL {own} already.")
+            typer.echo(f"The database already uses PostgreSQL {own}.")
             return
         typer.echo(_describe(asyncio.run(_upgrade(settings.data, found, binaries or _get_binaries(found)))))
     typer.echo(f"The files of the old PostgreSQL stay: {', '.join(map(str, _list_old(settings.data)))}.")
@@ -242,10 +242,10 @@ def _remove_old(data: Path) -> None:
 @app.command()
 def distribute(
     shards: Annotated[
-        int, typer.Option(min=1, max=1024, help="Into how many parts each table is split. It cannot be changed later.")
+        int, typer.Option(min=1, max=1024, help="The number of shards of each table. It cannot be changed later.")
     ] = DEFAULT_SHARDS,
 ) -> None:
-    """Spread the companies' tables over the machines of a Citus cluster. Stop Sapa first.
+    """Distribute the companies' tables over the machines of a Citus cluster. Stop Sapa first.
 
     Run it again after it was interrupted, and after each `sapa migrate` that adds tables.
     """

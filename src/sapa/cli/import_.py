@@ -40,7 +40,7 @@ from sapa.imports.types import (
     Resource,
     UnusableFile,
 )
-from sapa.imports.work import Report, Work, resume
+from sapa.imports.work import Report, RunningImport, resume
 from sapa.values.company import Company
 from sapa.values.json import encode
 from sapa.work.leases import new_holder
@@ -103,13 +103,15 @@ class InputFile(msgspec.Struct, frozen=True):
 
 
 def import_(
-    resource: Annotated[ResourceName, typer.Argument(help="What each record of the file is.")],
+    resource: Annotated[ResourceName, typer.Argument(help="What the file contains.")],
     file: Annotated[Path, typer.Argument(help="A CSV, NDJSON or .xlsx file.")],
     company: CompanyId,
     format: Annotated[FileFormat | None, typer.Option(help="Defaults to the file's extension.")] = None,
     source: Annotated[
         SourceName | None,
-        typer.Option("--from", help="The system that exported the file. It brings in history, without effects."),
+        typer.Option(
+            "--from", help="The system that exported the file. Imports history: no points, stock changes or webhooks."
+        ),
     ] = None,
     mapping: Annotated[Path | None, typer.Option(help="A JSON file that says which column is which field.")] = None,
     save_mapping: Annotated[
@@ -119,7 +121,8 @@ def import_(
         bool, typer.Option("--keep-columns", help="Keep unknown columns as the customers' additionalData.")
     ] = False,
     time_zone: Annotated[
-        str | None, typer.Option(help="Of times without an offset. Defaults to the company's.", metavar="NAME")
+        str | None,
+        typer.Option(help="The time zone of times without an offset. Defaults to the company's.", metavar="NAME"),
     ] = None,
     effects: Annotated[
         bool, typer.Option("--effects", help="With --from: earn points, take stock and send webhooks.")
@@ -213,7 +216,7 @@ async def _run_file(database: Database, company: Company, order: ImportOptions, 
     job = await _claim(database, company, order, source, holder)
     async with _held(database, company, job, holder):
         with _shown(order, job) as report, collect_rarely():
-            await resume(Work(database, company, job, holder, _reader(source.file)), report)
+            await resume(RunningImport(database, company, job, holder, _reader(source.file)), report)
         async with database.transaction() as tx:
             return await actions.finish(tx, company, job.id, holder)
 

@@ -27,7 +27,7 @@ from sapa.webhooks.listen.forwarding import (
     StreamOpened,
 )
 from sapa.webhooks.listen.streams import ListenedEvent
-from sapa.webhooks.sender import Outcome
+from sapa.webhooks.sender import SendResult
 from sapa.webhooks.signing import new_secret
 from sapa.webhooks.tokens import actions as tokens
 from sapa.webhooks.types import TokenNotFound
@@ -166,7 +166,7 @@ class EventPrinter:
             self._print(f"Not connected ({reason}); trying again.{advice}", type="interrupted", reason=reason)
         self._is_away = True
 
-    def print_outcome(self, event: ListenedEvent, number: int, outcome: Outcome) -> None:
+    def print_outcome(self, event: ListenedEvent, number: int, outcome: SendResult) -> None:
         is_last = number > len(RETRY_PAUSES)
         kind, note = _describe(outcome, is_last)
         result = outcome.status if outcome.delivered else outcome.message
@@ -195,7 +195,7 @@ class EventPrinter:
             self._console.print(harmless(text), markup=False)
 
 
-def _describe(outcome: Outcome, is_last: bool) -> tuple[str, str]:
+def _describe(outcome: SendResult, is_last: bool) -> tuple[str, str]:
     if outcome.delivered:
         return "forwarded", ""
     return ("given up", "; given up") if is_last else ("failed", "; trying again")

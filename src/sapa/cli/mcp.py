@@ -25,7 +25,7 @@ def mcp(
     toolsets: Annotated[str, typer.Option(help="Only these sections of the API, such as orders,customers.")] = "",
     readonly: Annotated[bool, typer.Option("--readonly", help="Only tools that change nothing.")] = False,
 ) -> None:
-    """Connect an AI agent that starts programs: MCP over standard input and output."""
+    """Connect an AI agent whose client starts a program: MCP over standard input and output."""
     if not is_well_formed(key):
         raise typer.BadParameter("SAPA_API_KEY is not an API key: it begins with svc_live_ or svc_test_.")
     bridge = Bridge(server or read_settings().server.address, key, _write_line, toolsets, readonly)

@@ -9,7 +9,7 @@ from sapa.db.migrations import migrate as apply_migrations
 
 
 def migrate() -> None:
-    """Bring the database's schema up to date, and say how far each step is."""
+    """Bring the database's schema up to date, and report the progress of each step."""
     if not asyncio.run(_migrate()):
         typer.echo("The schema is up to date.")
 

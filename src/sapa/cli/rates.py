@@ -36,13 +36,13 @@ def group() -> None:
 def import_(
     file: Annotated[Path, typer.Argument(help=f"A CSV file with the columns {', '.join(COLUMNS)}.")],
     company: OfCompany = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Remove the rates that the file does not have.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Remove the rates that are not in the file.")] = False,
     json: AsJson = False,
 ) -> None:
     """Import rates, for all companies or for one.
 
-    A rate holds from its day until a later one. The country is an ISO 3166 code, or * for all countries without a rate
-    of their own. A company's own rates come before those of all. Costs that are fixed do not change.
+    A rate applies from its date until a later rate. The country is an ISO 3166 code, or * for all countries without a
+    rate of their own. A company's own rates take precedence. Costs of messages that already have one do not change.
     """
     with explain_os_errors(f"The file {file} cannot be read"):
         content = file.read_bytes()

@@ -34,15 +34,14 @@ class RotationStatus(Struct, frozen=True, rename="camel"):
 @app.command()
 def rotate(
     wait: Annotated[
-        bool, typer.Option("--wait", help="Do it in this command, instead of in the worker, and wait for the end.")
+        bool, typer.Option("--wait", help="Rotate in this command instead of in the worker, and wait for the end.")
     ] = False,
     json: AsJson = False,
 ) -> None:
     """Encrypt all stored secrets with the first key of SAPA_SECRET_KEY.
 
-    The worker does it in the background, while everything runs; `sapa secrets status` shows the progress. A rotation
-    that was interrupted goes on. When another one reports nothing resealed and nothing unreadable, you can remove the
-    old keys.
+    The worker does it in the background while Sapa is running; `sapa secrets status` shows the progress. An interrupted
+    rotation resumes. When a later run reports nothing resealed and nothing unreadable, you can remove the old keys.
     """
     _show(asyncio.run(_rotate(wait)), json, "Rotation requested")
 

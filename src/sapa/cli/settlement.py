@@ -36,7 +36,7 @@ def import_(
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Reconcile a statement, and list what is not as expected. The same statement again changes nothing."""
+    """Reconcile a statement and list the differences. Importing the same statement again changes nothing."""
     if provider not in PROVIDERS:
         raise typer.BadParameter(f"use one of {', '.join(PROVIDERS)}", param_hint="--provider")
     if file.suffix.lower() not in MEDIA_TYPES:

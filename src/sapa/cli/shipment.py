@@ -27,7 +27,7 @@ Id = Annotated[str, typer.Argument(help="The shipment's id, such as shp_01j…."
 
 @app.command()
 def book(id: Id, company: CompanyId, json: AsJson = False) -> None:
-    """Book a shipment with its carrier, such as one of instant_carrier. A booked shipment does not change."""
+    """Book a shipment with its carrier, such as one of instant_carrier. Booking a booked shipment changes nothing."""
     shipment = asyncio.run(_book(company, id))
     show(_plain(shipment), json, "Shipment", COLUMNS)
     if shipment.shipping_status in {"booking", "booking_unknown"}:

@@ -32,7 +32,7 @@ from sapa.settings import read_settings
 from sapa.values.sealing import Vault
 from sapa.webhooks.deliveries import actions as deliveries
 from sapa.webhooks.endpoints import actions, test_event
-from sapa.webhooks.sender import Outcome, WebhookMessage
+from sapa.webhooks.sender import SendResult, WebhookMessage
 from sapa.webhooks.types import (
     DeliveryDetails,
     DeliveryFilter,
@@ -184,7 +184,7 @@ def send_sample(
     json: AsJson = False,
 ) -> None:
     """Send a signed sample now and show the response. It is not recorded."""
-    message, outcome = asyncio.run(_send_trial(id, event))
+    message, outcome = asyncio.run(_send_test_event(id, event))
     show(test_event.build_result(message, outcome), json, "Sample sent", ["event", "status", "milliseconds", "message"])
     sys.exit(0 if outcome.delivered else 1)
 
@@ -288,7 +288,7 @@ def _with_delivery(id: str, work: Callable[[Tx, int], Awaitable[Result]]) -> Res
     return transact(run)
 
 
-async def _send_trial(id: str, kind: str | None) -> tuple[WebhookMessage, Outcome]:
+async def _send_test_event(id: str, kind: str | None) -> tuple[WebhookMessage, SendResult]:
     async with reach_database() as database, database.connection() as db:
         company = await actions.get_company_of(db, id)
         target, message = await test_event.prepare_test_event(db, reach_vault(), company, id, kind)

@@ -53,8 +53,10 @@ async def upload_settlement(page: PageRequest) -> Response:
         "reference": page.form_value("reference") or file.filename[:100],
         "remittedAt": await _read_day(page),
     }
-    made = await page.call("POST", "/shipping/settlements/file", query, upload=(MEDIA_TYPES[ending], await file.read()))
-    return go_to(page.path(f"/settlements/{made['data']['id']}"))
+    settlement = await page.call(
+        "POST", "/shipping/settlements/file", query, upload=(MEDIA_TYPES[ending], await file.read())
+    )
+    return go_to(page.path(f"/settlements/{settlement['data']['id']}"))
 
 
 async def _read_day(page: PageRequest) -> str:

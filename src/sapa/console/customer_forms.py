@@ -28,8 +28,8 @@ async def show_new_customer(page: PageRequest) -> Response:
 @console.post("/{environment}/customers/new", roles=EVERYBODY, shown_by=show_new_customer, says="Customer added")
 async def create_customer(page: PageRequest) -> Response:
     body = _gather_body(page) | {"externalId": page.form_value("externalId") or None}
-    made = await page.call("POST", "/customers", body=body)
-    return go_to(page.path(f"/customers/{made['data']['id']}"))
+    customer = await page.call("POST", "/customers", body=body)
+    return go_to(page.path(f"/customers/{customer['data']['id']}"))
 
 
 @console.get("/{environment}/customers/{id}/edit", roles=EVERYBODY)

@@ -68,7 +68,7 @@ class InProcessApi:
         if endpoint is None:
             raise NotFound
         key = await self._get_key(company_id, role, user)
-        endpoint.permit(key)
+        endpoint.check_rights(key)
         media_type, content = upload or (JSON, msgspec.json.encode(body))
         params = {name: value for name, value in (query or {}).items() if value}
         arguments = endpoint.bind(values, urlencode(params).encode(), media_type, content)

@@ -50,8 +50,8 @@ async def upload(page: PageRequest) -> Response:
     query = {"resource": resource, "dryRun": "true" if page.form_value("dry_run") else "false"}
     if media_type != XLSX and not source:
         try:
-            made = await page.call("POST", "/imports", query, upload=(media_type, content))
-            return go_to(page.path(f"/imports/{made['data']['id']}"))
+            started = await page.call("POST", "/imports", query, upload=(media_type, content))
+            return go_to(page.path(f"/imports/{started['data']['id']}"))
         except Invalid:
             if media_type != MEDIA_TYPES["csv"]:
                 raise

@@ -50,13 +50,17 @@ async def create_order(page: PageRequest) -> Response:
         return await show_new_order(page)
     body = await _gather_body(page)
     with rename_fields(AMOUNT_FIELDS):
-        made = await page.call("POST", "/orders", body=body)
-    order = made["data"]
+        response = await page.call("POST", "/orders", body=body)
+    order = response["data"]
     try:
         if page.form_value("isPaid"):
             await page.call("PUT", f"/orders/{order['id']}", body={"financialStatus": "paid"})
         _say_created(page, order)
-    except (ApiError, DatabaseAway, asyncpg.PostgresError):  # it is made: the form must not offer to make another
+    except (
+        ApiError,
+        DatabaseAway,
+        asyncpg.PostgresError,
+    ):  # the form must not offer to create it again
         page.say(
             "Order #{number} created, but not marked as paid. Record the payment here.", number=order["orderNumber"]
         )
@@ -79,8 +83,8 @@ def _say_created(page: PageRequest, order: Json) -> None:
 async def create_draft(page: PageRequest) -> Response:
     body = await _gather_body(page)
     with rename_fields(AMOUNT_FIELDS):
-        made = await page.call("POST", "/draft-orders", body=body)
-    return go_to(page.path(f"/draft-orders/{made['data']['id']}"))
+        draft = await page.call("POST", "/draft-orders", body=body)
+    return go_to(page.path(f"/draft-orders/{draft['data']['id']}"))
 
 
 @console.post(

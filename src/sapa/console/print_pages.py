@@ -33,8 +33,8 @@ async def print_shipments(page: PageRequest) -> Response:
     if not ids:
         raise Invalid.field("id", "choose at least one shipment that is booked")
     body = {"ids": ids, "document": document, **({"source": way} if way == "carrier" else {"format": way})}
-    made = (await page.call("POST", "/shipping/labels", body=body))["data"]
-    return go_to(page.path(f"/labels/{made['id']}"))
+    batch = (await page.call("POST", "/shipping/labels", body=body))["data"]
+    return go_to(page.path(f"/labels/{batch['id']}"))
 
 
 async def _list_matching(page: PageRequest) -> list[str]:

@@ -43,8 +43,8 @@ async def create_product(page: PageRequest) -> Response:
         return await show_new_product(page)
     _require_variants(page, [])
     body = _gather_body(page, [], []) | {"productId": page.form_value("productId") or None}
-    made = await page.call("POST", "/products", body=body)
-    return go_to(page.path(f"/products/{made['data']['id']}"))
+    product = await page.call("POST", "/products", body=body)
+    return go_to(page.path(f"/products/{product['data']['id']}"))
 
 
 @console.get("/{environment}/products/{id}/edit", roles=EVERYBODY)

@@ -74,8 +74,8 @@ async def create_shipment(page: PageRequest) -> Response:
         body["delivery"] |= await _name_area(page)
     if body["storeLocationId"] is None:
         del body["storeLocationId"]
-    made = (await page.call("POST", "/shipping/shipments", body=body))["data"]
-    return go_to(page.path(f"/shipments/{made['id']}"))
+    shipment = (await page.call("POST", "/shipping/shipments", body=body))["data"]
+    return go_to(page.path(f"/shipments/{shipment['id']}"))
 
 
 def _gather_body(page: PageRequest) -> dict[str, Any]:

@@ -195,8 +195,8 @@ async def cancel(page: PageRequest) -> Response:
 async def make_return(page: PageRequest) -> Response:
     id = page.request.path_params["id"]
     body = {"refundId": page.form_value("refundId") or None}
-    made = await page.call("POST", f"/shipping/shipments/{id}/return", body=body)
-    return go_to(page.path(f"/shipments/{made['data']['id']}"))
+    shipment = await page.call("POST", f"/shipping/shipments/{id}/return", body=body)
+    return go_to(page.path(f"/shipments/{shipment['data']['id']}"))
 
 
 @console.post("/{environment}/shipments/{id}/refund", roles=EVERYBODY, shown_by=show_shipment, says="Saved")

@@ -39,8 +39,8 @@ async def create_template(page: PageRequest) -> Response:
     typed = read_typed(page)
     body = {"name": typed["name"], "language": typed["language"], **build_content(typed)}
     noted = ("template.created", typed["name"])
-    made = await page.call("POST", "/templates", body=body, base=Base.MESSAGING, noted=noted)
-    return go_to(page.path(f"/templates/{made['data']['id']}"))
+    template = await page.call("POST", "/templates", body=body, base=Base.MESSAGING, noted=noted)
+    return go_to(page.path(f"/templates/{template['data']['id']}"))
 
 
 @console.post("/{environment}/templates/sync", roles=DEVELOPERS, shown_by=list_templates, says="Templates updated")

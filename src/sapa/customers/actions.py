@@ -52,8 +52,8 @@ UNIQUE_FIELDS: dict[str, tuple[str, type[CustomerExists]]] = {
 async def create(
     tx: Tx, company: Company, body: CustomerIn, actor: ChangeActor = SYSTEM, proof: ConsentProofIn | None = None
 ) -> Customer:
-    """Raises CustomerExists with the customers who have the e-mail address, phone number or external id already."""
-    (profile,) = await subscriptions.settle(tx, company, [ProfileChange(None, None, build_profile(company, body))])
+    """Raises CustomerExists, with the ids of those who already have the e-mail address, phone number or external id."""
+    (profile,) = await subscriptions.resolve(tx, company, [ProfileChange(None, None, build_profile(company, body))])
     customer = await _insert(tx, company, profile)
     await subscriptions.record(tx, company, [ProfileChange(customer.id, None, profile, proof)], actor)
     entry = NewTimelineEntry(customer.id, "customer_created", actor_name=actor.name)
@@ -102,22 +102,22 @@ async def find_customer(tx: Tx, company: Company, id: str) -> Customer | None:
 
 
 async def find_locked(tx: Tx, company: Company, id: str) -> Customer | None:
-    """The customer, whom nobody else changes until this transaction ends."""
+    """Locks the customer until this transaction ends."""
     return await queries.find_locked(tx, company.id, id)
 
 
 async def find_share_locked(tx: Tx, company: Company, id: str) -> CustomerRef | None:
-    """The customer, who cannot change until this transaction ends."""
-    return await queries.find_shared(tx, company.id, id)
+    """Keeps the customer unchanged until this transaction ends; others may do the same."""
+    return await queries.find_share_locked(tx, company.id, id)
 
 
 async def find_by_contact(tx: Tx, company: Company, phone_numbers: Sequence[str], email: str | None) -> Customer | None:
     """The customer with one of these variants of a phone number, else the one with this e-mail address."""
-    return await queries.find_shared_by_contact(tx, company.id, phone_numbers, email)
+    return await queries.find_share_locked_by_contact(tx, company.id, phone_numbers, email)
 
 
 async def list_names(db: Connection, company_id: int, ids: Sequence[str]) -> dict[str, str]:
-    """The names of those of these customers who have one."""
+    """By id; customers without a name are left out."""
     found = await queries.list_refs(db, company_id, ids)
     return {one.id: name for one in found if (name := " ".join(filter(None, (one.first_name, one.last_name))))}
 
@@ -140,12 +140,12 @@ def check(company: Company, body: CustomerIn) -> None:
 async def find_or_create(tx: Tx, company: Company, body: CustomerIn) -> Customer:
     """The existing customer with this e-mail address or phone number, unchanged, or a new one.
 
-    Of two concurrent first calls one creates the customer; the other gets a conflict, looks again, and finds it.
+    Of two concurrent first calls, one creates the customer; the other gets a conflict, looks again, and finds it.
     """
     profile = build_profile(company, body)
 
     async def find() -> Customer | None:
-        found = await queries.list_shared_by_identity(tx, company.id, profile)
+        found = await queries.list_share_locked_by_identity(tx, company.id, profile)
         if len(found) > 1:
             raise IdentityConflict
         return found[0] if found else None
@@ -162,7 +162,8 @@ async def delete(tx: Tx, company: Company, id: str) -> None:
 
 
 async def set_subscriptions(tx: Tx, company: Company, customer: Customer, changed: Sequence[Subscription]) -> Customer:
-    """Shows consent that was recorded elsewhere; other subscriptions stay. The customer must be locked."""
+    """Updates `subscriptionStatus` after consent was recorded elsewhere; other entries stay. The customer must be
+    locked."""
     before = profile_of(customer)
     statuses = {entry.app: entry for entry in [*subscriptions.read_subscriptions(before), *changed]}
     profile = msgspec.structs.replace(before, subscription_status=encode(list(statuses.values())))
@@ -183,7 +184,7 @@ async def _revise(
         profile = msgspec.structs.replace(profile, external_id=external_id)
     sets_subscriptions = patch.subscription_status is not UNSET
     change = ProfileChange(customer.id, before, profile, sets_subscriptions=sets_subscriptions)
-    (profile,) = await subscriptions.settle(tx, company, [change])
+    (profile,) = await subscriptions.resolve(tx, company, [change])
     await subscriptions.record(tx, company, [ProfileChange(customer.id, before, profile, proof)], actor)
     return await _write(tx, company, customer, profile, actor)
 

@@ -42,7 +42,7 @@ class BulkCustomer(Struct, frozen=True):
     external_id: str | None
     id: str | None
     patch: CustomerPatch
-    """May have more fields, which are ignored."""
+    """A subclass may have more fields, which are ignored."""
     matches_contact: bool = False
     """Whether it is the customer with the same e-mail address, or else the one with the same phone number and no other
     e-mail address. A customer of another external id is not; one without any gets this one's."""
@@ -63,7 +63,7 @@ class CustomerChange(Struct, frozen=True):
 
 
 def prepare(company: Company, row: BulkCustomer) -> BulkCustomer:
-    """Computes its profile ahead, without the database; an invalid one is refused when it is stored."""
+    """Builds the profile ahead, without the database; an invalid row is refused when it is stored."""
     try:
         return msgspec.structs.replace(row, profile=build_profile(company, _as_new(row)))
     except ApiError:
@@ -94,8 +94,8 @@ async def store_together(
     changes = [_build_change(company, index, row, stored[index]) for index, row in enumerate(rows)]
     outcomes: list[Outcome | None] = [None] * len(rows)
     new, changed = [], []
-    free = _without_conflicts([change for change in changes if change is not None])
-    for change in await _settle(tx, company, free):
+    distinct = _without_conflicts([change for change in changes if change is not None])
+    for change in await _resolve_subscriptions(tx, company, distinct):
         if change.stored is None:
             new.append(change)
         elif change.profile == profile_of(change.stored):
@@ -109,8 +109,8 @@ async def store_together(
     return outcomes
 
 
-async def _settle(tx: Tx, company: Company, changes: Sequence[CustomerChange]) -> list[CustomerChange]:
-    profiles = await subscriptions.settle(tx, company, [_build_profile_change(change) for change in changes])
+async def _resolve_subscriptions(tx: Tx, company: Company, changes: Sequence[CustomerChange]) -> list[CustomerChange]:
+    profiles = await subscriptions.resolve(tx, company, [_build_profile_change(change) for change in changes])
     return [
         change if profile is change.profile else msgspec.structs.replace(change, profile=profile)
         for change, profile in zip(changes, profiles, strict=True)
@@ -125,7 +125,7 @@ def _build_profile_change(change: CustomerChange, id: str | None = None) -> Prof
     return ProfileChange(stored.id, before, change.profile, change.proof, change.sets_subscriptions)
 
 
-class ChangedMeanwhile(Exception):
+class ConcurrentChange(Exception):
     """Another transaction created one of the customers; store the rows one by one."""
 
 
@@ -139,7 +139,7 @@ async def find_or_create_together(
     """
     emails = {key for profile in profiles if (key := profile.email_key)}
     phones = {profile.phone_number for profile in profiles if profile.phone_number}
-    found = await queries.list_shared_by_contact(tx, company.id, list(emails), list(phones))
+    found = await queries.list_share_locked_by_contact(tx, company.id, list(emails), list(phones))
     matcher = ContactMatcher(found, prefers_email=prefers_email)
     new = await _create(tx, company, [profile for profile in profiles if matcher.claim(profile)])
     matcher.add(map(build_ref, new))
@@ -147,7 +147,7 @@ async def find_or_create_together(
 
 
 class ContactMatcher:
-    """Finds customers by e-mail address and phone number, among stored ones and those that are about to be."""
+    """Finds customers by e-mail address and phone number, among stored customers and those to be created."""
 
     def __init__(self, customers: Iterable[CustomerRef], *, prefers_email: bool) -> None:
         self._by_key: dict[tuple[str, str], CustomerRef] = {}
@@ -161,7 +161,7 @@ class ContactMatcher:
                 self._by_key[key] = customer
 
     def claim(self, profile: Profile) -> bool:
-        """Whether nobody has this contact, and it is the first in the batch that asks."""
+        """Whether the caller creates this customer: nobody has the contact, and no earlier profile claimed it."""
         keys = _contact_keys(profile.email_key, profile.phone_number)
         if any(key in self._by_key or key in self._claimed for key in keys):
             return False
@@ -172,7 +172,7 @@ class ContactMatcher:
         keys = _contact_keys(profile.email_key, profile.phone_number)
         found = [customer for key in keys if (customer := self._by_key.get(key))]
         if not found:
-            raise ChangedMeanwhile
+            raise ConcurrentChange
         if len({customer.id for customer in found}) > 1 and not self._prefers_email:
             return IdentityConflict()
         return found[0]
@@ -187,10 +187,10 @@ def _contact_keys(email_key: str | None, phone_number: str | None) -> list[tuple
 async def _create(tx: Tx, company: Company, profiles: Sequence[Profile]) -> list[Customer]:
     if not profiles:
         return []
-    profiles = await subscriptions.settle(tx, company, [ProfileChange(None, None, profile) for profile in profiles])
+    profiles = await subscriptions.resolve(tx, company, [ProfileChange(None, None, profile) for profile in profiles])
     new = await _insert_new(tx, company, {CUSTOMER_ID.new(): profile for profile in profiles})
     if len(new.customers) < len(profiles):
-        raise ChangedMeanwhile
+        raise ConcurrentChange
     await _announce_new(tx, company, new)
     return new.customers
 
@@ -228,9 +228,9 @@ async def _announce_new(tx: Tx, company: Company, new: NewCustomers) -> None:
     await timeline.announce_encoded(tx, company, new.events, new.entries, are_known=True)
 
 
-async def list_shared(tx: Tx, company: Company, ids: Sequence[str]) -> dict[str, Customer]:
+async def list_share_locked(tx: Tx, company: Company, ids: Sequence[str]) -> dict[str, Customer]:
     """The customers with these ids; their names cannot change until the transaction ends."""
-    return {customer.id: customer for customer in await queries.list_shared(tx, company.id, ids)} if ids else {}
+    return {customer.id: customer for customer in await queries.list_share_locked(tx, company.id, ids)} if ids else {}
 
 
 def list_keys(company: Company, row: BulkCustomer) -> list[str]:
@@ -328,18 +328,19 @@ def _with_addresses(patch: CustomerPatch, keep: frozenset[str]) -> CustomerPatch
 
 
 def _without_conflicts(changes: Sequence[CustomerChange]) -> list[CustomerChange]:
+    """The changes that share no unique value with an earlier one."""
     seen: set[tuple[str, str]] = set()
-    free = []
+    distinct = []
     for change in changes:
-        keys = set(_keys(change))
+        keys = set(_list_unique_values(change))
         if keys.isdisjoint(seen):
-            free.append(change)
+            distinct.append(change)
         seen |= keys
-    return free
+    return distinct
 
 
-def _keys(change: CustomerChange) -> Iterable[tuple[str, str]]:
-    """The unique values of the customer, before and after the change."""
+def _list_unique_values(change: CustomerChange) -> Iterable[tuple[str, str]]:
+    """Of the customer, before and after the change."""
     profiles = [change.profile] if change.stored is None else [change.profile, profile_of(change.stored)]
     for profile in profiles:
         if profile.external_id:

@@ -65,15 +65,15 @@ SHARE_BY_CONTACT = sql(
 # A conflict with another customer inserts nothing, so that the transaction can still look for that customer.
 INSERT = sql(
     f"""
-    WITH made AS (
+    WITH inserted AS (
         INSERT INTO customers (company_id, id, {WRITTEN.listed})
         VALUES ($1, $2, {WRITTEN.numbered(3)})
             ON CONFLICT DO NOTHING
         RETURNING company_id, {COLUMNS}
     ), counted AS (
-        INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'customers', '', 1 FROM made
+        INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'customers', '', 1 FROM inserted
     )
-    SELECT {COLUMNS} FROM made WHERE company_id = $1""",
+    SELECT {COLUMNS} FROM inserted WHERE company_id = $1""",
     row=Customer,
 )
 
@@ -177,7 +177,7 @@ _ROWS = f"json_to_recordset($2::json) AS input (id text, {WRITTEN.typed})"
 # Rows that conflict with another customer are skipped; the unique indexes decide.
 INSERT_MANY = sql(
     f"""
-    WITH made AS (
+    WITH inserted AS (
         INSERT INTO customers (company_id, id, {WRITTEN.listed}, created_at, updated_at)
         SELECT $1, id, {WRITTEN.listed}, $3::text::timestamptz, $3::text::timestamptz
           FROM {_ROWS}
@@ -185,9 +185,9 @@ INSERT_MANY = sql(
         RETURNING company_id, id
     ), counted AS (
         INSERT INTO counter_deltas (company_id, counter, cell, delta)
-        SELECT $1, 'customers', '', count(*) FROM made HAVING count(*) > 0
+        SELECT $1, 'customers', '', count(*) FROM inserted HAVING count(*) > 0
     )
-    SELECT id FROM made WHERE company_id = $1"""
+    SELECT id FROM inserted WHERE company_id = $1"""
 )
 
 # All of them exist and are locked by LOCK_MANY, so nothing is ever inserted: this form finds the rows by primary key
@@ -228,30 +228,30 @@ LISTING = Listing(
 
 
 async def get_customer(db: Connection, company_id: int, id: str) -> Customer:
-    return _found(await GET.find(db, company_id, id))
+    return _or_not_found(await GET.find(db, company_id, id))
 
 
 async def find_customer(db: Connection, company_id: int, id: str) -> Customer | None:
     return await GET.find(db, company_id, id)
 
 
-async def find_shared(tx: Tx, company_id: int, id: str) -> CustomerRef | None:
+async def find_share_locked(tx: Tx, company_id: int, id: str) -> CustomerRef | None:
     return await SHARE.find(tx, company_id, id)
 
 
-async def list_shared_by_identity(tx: Tx, company_id: int, profile: Profile) -> list[Customer]:
+async def list_share_locked_by_identity(tx: Tx, company_id: int, profile: Profile) -> list[Customer]:
     """The customers with the profile's e-mail address or phone number: at most two."""
     return await SHARE_BY_IDENTITY.all(tx, company_id, profile.email_key, profile.phone_number)
 
 
-async def find_shared_by_contact(
+async def find_share_locked_by_contact(
     tx: Tx, company_id: int, phone_numbers: Sequence[str], email: str | None
 ) -> Customer | None:
     return await SHARE_BY_CONTACT.find(tx, company_id, list(phone_numbers), email and email.casefold())
 
 
 async def lock_customer(tx: Tx, company_id: int, id: str) -> Customer:
-    return _found(await LOCK.find(tx, company_id, id))
+    return _or_not_found(await LOCK.find(tx, company_id, id))
 
 
 async def find_locked(tx: Tx, company_id: int, id: str) -> Customer | None:
@@ -273,11 +273,11 @@ async def list_holders(tx: Tx, company_id: int, id: str, profile: Profile) -> li
 
 
 async def update_customer(tx: Tx, company_id: int, id: str, profile: Profile) -> Customer:
-    return _found(await UPDATE.find(tx, company_id, id, *WRITTEN.values(profile)))
+    return _or_not_found(await UPDATE.find(tx, company_id, id, *WRITTEN.values(profile)))
 
 
 async def delete_customer(tx: Tx, company_id: int, id: str) -> Customer:
-    return _found(await DELETE.find(tx, company_id, id))
+    return _or_not_found(await DELETE.find(tx, company_id, id))
 
 
 async def list_customers(
@@ -311,14 +311,14 @@ async def lock_customers_by_contact(
     return await LOCK_MANY_BY_CONTACT.all(tx, company_id, sorted(emails), sorted(phones))
 
 
-async def list_shared_by_contact(
+async def list_share_locked_by_contact(
     tx: Tx, company_id: int, emails: Sequence[str], phones: Sequence[str]
 ) -> list[CustomerRef]:
     """Like `lock_customers_by_contact`, with shared locks."""
     return await SHARE_MANY_BY_CONTACT.all(tx, company_id, sorted(emails), sorted(phones))
 
 
-async def list_shared(tx: Tx, company_id: int, ids: Sequence[str]) -> list[Customer]:
+async def list_share_locked(tx: Tx, company_id: int, ids: Sequence[str]) -> list[Customer]:
     return await SHARE_MANY.all(tx, company_id, ids)
 
 
@@ -339,7 +339,7 @@ async def update_customers(tx: Tx, company_id: int, ids: Sequence[str], profiles
     return await UPDATE_MANY.all(tx, company_id, _build_documents(ids, profiles))
 
 
-def _found(customer: Customer | None) -> Customer:
+def _or_not_found(customer: Customer | None) -> Customer:
     if customer is None:
         raise NotFound
     return customer

@@ -1,4 +1,4 @@
-"""The port for consent: what becomes of the subscriptions that a caller sends, and where changes are recorded."""
+"""The port for consent: resolves the subscriptions that a caller sends with those on record, and records changes."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -70,9 +70,9 @@ class SubscriptionChange(Struct, frozen=True, kw_only=True):
 
 class Consents(Protocol):
     async def has_stops(self, tx: Tx, company: Company) -> bool:
-        """Whether any person stopped anything; if not, a customer without subscriptions need not be settled."""
+        """Whether anybody in the company unsubscribed; if not, customers without subscriptions need no resolving."""
 
-    async def settle(
+    async def resolve(
         self, tx: Tx, company: Company, changes: Sequence[SubscriptionChange]
     ) -> Sequence[Sequence[Subscription]]:
         """What each customer subscribes to after the change: consent that a caller leaves out stays, and so does a stop
@@ -109,16 +109,16 @@ class ProfileChange(Struct, frozen=True):
         )
 
 
-async def settle(tx: Tx, company: Company, changes: Sequence[ProfileChange]) -> list[Profile]:
-    """The profiles to store."""
+async def resolve(tx: Tx, company: Company, changes: Sequence[ProfileChange]) -> list[Profile]:
+    """The profiles to store: with consent that the caller left out, and without consent that the person took back."""
     concerned = {number: change for number, change in enumerate(changes) if change.concerns_consent}
     if len(concerned) > 1 and not await CONSENTS.installed.has_stops(tx, company):
         concerned = {number: change for number, change in concerned.items() if change.has_subscriptions}
     profiles = [change.after for change in changes]
     if not concerned:
         return profiles
-    settled = await CONSENTS.installed.settle(tx, company, [_build_change(change) for change in concerned.values()])
-    for number, subscriptions in zip(concerned, settled, strict=True):
+    resolved = await CONSENTS.installed.resolve(tx, company, [_build_change(change) for change in concerned.values()])
+    for number, subscriptions in zip(concerned, resolved, strict=True):
         profiles[number] = _replace_subscriptions(profiles[number], subscriptions)
     return profiles
 

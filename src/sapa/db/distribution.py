@@ -128,7 +128,8 @@ async def _list_distributed(connection: Connection) -> set[str]:
 
 @asynccontextmanager
 async def _preserve_numbers(connection: Connection) -> AsyncIterator[None]:
-    """Citus makes the directory's tables anew when `companies` is distributed, and begins their numbers again at 1."""
+    """Restores the sequences of the directory's tables: Citus recreates these tables when it distributes `companies`,
+    and their sequences start at 1 again."""
     before = {row["sequencename"]: row["last_value"] for row in await connection.fetch(_LAST_NUMBERS)}
     yield
     for name, last in await connection.fetch(_LAST_NUMBERS):

@@ -14,12 +14,12 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 Session = TypeVar("Session")
 
 HOST_SECONDS = 2.0
-"""For one of several hosts to accept a session."""
+"""How long one of several hosts may take to accept a session."""
 HEAD_START_SECONDS = 0.25
-"""Before the next host is asked, too."""
+"""How long a host is tried alone before the next one is tried as well."""
 
 UNACKNOWLEDGED_MILLISECONDS = 4_000
-"""After which the kernel gives up a connection whose other end does not acknowledge what was sent."""
+"""The kernel gives up a connection if sent data stays unacknowledged for this long."""
 _KEEPALIVE = (
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
     (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 10),
@@ -29,7 +29,7 @@ _KEEPALIVE = (
 )
 
 _accepted: dict[str, str] = {}
-"""By address: that of the host which accepted the last session."""
+"""The host that accepted the last session, by the address of the database."""
 
 
 class NoHostAccepts(Exception):
@@ -103,7 +103,7 @@ async def _open_in_time(host: str, open_session: Callable[[str], Awaitable[Sessi
 
 
 def _drop_opened(drop: Callable[[Session], object], attempt: asyncio.Task[Session]) -> None:
-    """The host has accepted at the moment when the attempt was given up."""
+    """Closes a session that a host accepted just as the attempt was cancelled."""
     if not attempt.cancelled() and attempt.exception() is None:
         drop(attempt.result())
 

@@ -24,7 +24,7 @@ from sapa.traces import create_shared_task
 
 BEAT_CHANNEL = "sapa_beat"
 BEAT_SECONDS = 0.7
-"""Between two beats, and before a lost connection is opened again."""
+"""The time between two beats, and before a lost connection is opened again."""
 SILENT_SECONDS = 0.85
 """Without a beat for this long, the connection is checked."""
 CONNECT_SECONDS = 2.5
@@ -54,7 +54,7 @@ class Hub:
         self.is_beating = False
         """Whether this process sends the installation's beat."""
         self.alive_at = -math.inf
-        """When the connection last worked, on the monotonic clock: earlier notifications have arrived."""
+        """When the connection last worked, on the monotonic clock: all notifications until then have arrived."""
         self._url = url
         self._subscriptions: set[ChannelSubscription] = set()
         self._channels: set[str] = set()
@@ -63,7 +63,7 @@ class Hub:
         self._abandon = abandon
         self._is_silent = False
         self._server: datetime | None = None
-        """When the server that is listened to was started. After a failover it is another one, at whatever address."""
+        """The start time of the server, which identifies it: after a failover it differs, even at the same address."""
 
     def subscribe(
         self,
@@ -139,7 +139,7 @@ class Hub:
             raise
 
     async def _compare_server(self, connection: Connection) -> None:
-        """After silence, another server means that nobody will hear from the one before."""
+        """Abandons the pool's connections if a timeout was a failover: the old server will not answer any more."""
         before, self._server = self._server, await connection.fetchval("SELECT pg_postmaster_start_time()")
         if self._is_silent and before is not None and self._server != before:
             self._abandon()

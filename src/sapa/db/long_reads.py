@@ -11,7 +11,7 @@ from sapa.db.pool import Database, Tx
 
 CONNECTIONS = 6
 MOST_STREAMS = 4
-"""Those that last as long as their reader likes leave room for the others."""
+"""Streams last for as long as their reader likes, so some connections are reserved for other reads."""
 MOST_OF_A_COMPANY = 2
 WAIT_SECONDS = 5.0
 POLL_SECONDS = 0.2
@@ -23,25 +23,24 @@ class TooManyLongReads(Exception):
 
 
 class LongReads:
-    """Those that don't fit wait a few seconds, without a connection."""
+    """A small pool for long reads on the server of `database`. A read that does not fit waits a few seconds."""
 
     def __init__(self, database: Database) -> None:
-        """On the server of this database."""
         self._database = Database(database.url, CONNECTIONS, "sapa long reads")
         database.abandoned_with.append(self._database.abandon)
-        self._places = asyncio.Semaphore(CONNECTIONS)
+        self._all = asyncio.Semaphore(CONNECTIONS)
         self._streams = asyncio.Semaphore(MOST_STREAMS)
-        self._turns: WeakValueDictionary[int, asyncio.Semaphore] = WeakValueDictionary()
+        self._by_company: WeakValueDictionary[int, asyncio.Semaphore] = WeakValueDictionary()
 
     @asynccontextmanager
     async def snapshot(self, company_id: int) -> AsyncIterator[Tx]:
-        """A read-only transaction that sees one moment."""
-        turn = self._turns.get(company_id) or asyncio.Semaphore(MOST_OF_A_COMPANY)
-        self._turns[company_id] = turn
+        """A read-only transaction that sees one consistent snapshot."""
+        own = self._by_company.get(company_id) or asyncio.Semaphore(MOST_OF_A_COMPANY)
+        self._by_company[company_id] = own
         deadline = time.monotonic() + WAIT_SECONDS
-        async with _wait_for(turn, deadline):
+        async with _wait_for(own, deadline):
             while True:
-                async with _wait_for(self._places, deadline), self._database.snapshot() as tx:
+                async with _wait_for(self._all, deadline), self._database.snapshot() as tx:
                     if await queries.take_long_read_slot(tx, company_id, MOST_OF_A_COMPANY):
                         yield tx
                         return
@@ -51,7 +50,7 @@ class LongReads:
 
     @asynccontextmanager
     async def stream(self, company_id: int) -> AsyncIterator[Tx]:
-        """The same for a file that is sent while it is read."""
+        """Like `snapshot`, for a file that is sent while it is read."""
         async with _wait_for(self._streams, time.monotonic() + WAIT_SECONDS), self.snapshot(company_id) as tx:
             yield tx
 

@@ -1,5 +1,5 @@
-"""What the planner gets: no sorting and no searching while statistics lag behind a large import, and other forms on
-shards."""
+"""Settings of the planner for statements whose statistics lag behind a large import, and whether the database is
+sharded."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

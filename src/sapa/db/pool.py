@@ -29,11 +29,11 @@ MOST_TRIES = 3
 ACQUIRE_SECONDS = 2.0
 """How long a caller waits for a connection."""
 PATIENT_ACQUIRE_SECONDS = 15.0
-"""The same for commands, jobs and tests."""
+"""How long commands, jobs and tests wait for one."""
 UNUSED_SECONDS = 60.0
-"""After which connections are closed that nobody needed in that time."""
+"""Connections that were idle for this long are closed."""
 MOST_UNUSED = 2
-"""Connections that stay open anyway."""
+"""How many idle connections stay open."""
 COMMAND_SECONDS = 15.0
 LOCK_MILLISECONDS = 5_000
 SESSION = f"""
@@ -41,7 +41,7 @@ SESSION = f"""
     SET statement_timeout = '10s';
     SET lock_timeout = {LOCK_MILLISECONDS};
     SET idle_in_transaction_session_timeout = '15s'"""
-"""Not a part of the start, where a connection pooler refuses what it does not know."""
+"""Set by a statement: a connection pooler refuses start-up parameters that it does not know."""
 
 
 class PooledConnection(TranslatingConnection):
@@ -53,13 +53,13 @@ class PooledConnection(TranslatingConnection):
 
 
 def notify_after_commit(tx: Tx, channel: str, payload: str = "") -> None:
-    """Notifies the channel's listeners once the transaction is committed."""
+    """Notifies the channel's listeners once the transaction has committed."""
     if isinstance(tx, PooledConnection):
         tx.notifications.add((channel, payload))
 
 
 def announce_due(tx: Tx, queue: DueQueue, seconds: float = 0.0) -> None:
-    """Wakes the workers for the queue's work, which is due so many seconds after the commit."""
+    """Wakes the workers for work of the queue that is due `seconds` after the commit."""
     if seconds <= SWEEP_SECONDS:
         notify_after_commit(tx, wakeups.CHANNEL, queue.build_announcement(seconds))
 
@@ -96,7 +96,7 @@ class Database:
         self._open_count = 0
         self._waiting: deque[asyncio.Future[Connection | None]] = deque()
         self._fewest_idle = 0
-        """Since the timer was set: so many were not needed at all."""
+        """The smallest number of idle connections since the timer was set: that many were not needed."""
         self._timer: asyncio.TimerHandle | None = None
         self._closing: set[asyncio.Task[None]] = set()
         self._connections: WeakSet[Connection] = WeakSet()
@@ -127,8 +127,8 @@ class Database:
 
     @asynccontextmanager
     async def statement(self) -> AsyncIterator[Tx]:
-        """For a block that changes rows with one statement, which is a transaction by itself: saves the round trips of
-        BEGIN and COMMIT."""
+        """A connection for a block with one changing statement, which is a transaction by itself: saves the round trips
+        of BEGIN and COMMIT."""
         async with ConnectionScope(self) as connection:
             notifications: set[Notification] = set()
             if isinstance(connection, PooledConnection):
@@ -139,7 +139,7 @@ class Database:
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Tx]:
-        """A read-only transaction that sees one moment, however long it takes."""
+        """A read-only transaction that sees one consistent snapshot, however long it takes."""
         async with (
             ConnectionScope(self) as connection,
             connection.transaction(isolation="repeatable_read", readonly=True),
@@ -212,7 +212,7 @@ class Database:
             raise DatabaseAway(f"no connection was free within {seconds:.0f} seconds") from None
 
     async def _connect(self) -> Connection:
-        """The caller has counted the connection already."""
+        """The caller has already added the connection to `_open_count`."""
         try:
             return await self._open()
         except BaseException:
@@ -242,19 +242,19 @@ class Database:
         return connection
 
     def abandon(self) -> None:
-        """Ends all connections, also those in use: the host at their other end is silent."""
+        """Ends all connections, even those in use, because their host no longer responds."""
         for connection in list(self._connections):
             connection.terminate()
         for abandon in self.abandoned_with:
             abandon()
 
     def drop_idle(self) -> None:
-        """Ends the connections that nobody uses, so that the next ones go to where the primary is now."""
+        """Ends idle connections, so that new ones are opened to the current primary."""
         for connection in self._idle:
             connection.terminate()
 
     def _close_unused(self) -> None:
-        """The first ones of the list: connections are used from its end."""
+        """Closes connections from the start of the list: the end of it is used first."""
         unused = max(0, min(self._fewest_idle, len(self._idle)) - MOST_UNUSED)
         for connection in self._idle[:unused]:
             closing = asyncio.create_task(_close(connection), name="unused connection")
@@ -278,7 +278,7 @@ class Database:
         return await self._connect() if connection is None else connection
 
     def release(self, connection: Connection, usable: bool = True) -> None:
-        """A connection that is still in a transaction, or in doubt, is not used again."""
+        """Returns the connection to the pool, or closes it if it is in a transaction or not `usable`."""
         if usable and not self._closed and not connection.is_closed() and not connection.is_in_transaction():
             self._hand_over(connection)
         else:
@@ -286,7 +286,7 @@ class Database:
             self._hand_over(None)
 
     def _hand_over(self, connection: Connection | None) -> None:
-        """Gives the connection to the longest waiter; None lets the waiter open a new one."""
+        """Gives the connection to the longest waiter. None makes room: the waiter opens a new one."""
         while self._waiting:
             waiter = self._waiting.popleft()
             if not waiter.done():
@@ -306,7 +306,7 @@ async def _close(connection: Connection) -> None:
 
 
 class ConnectionScope:
-    """A connection for the length of a block."""
+    """Takes a connection from the pool for the block."""
 
     __slots__ = ("_connection", "_database", "_is_traced")
 
@@ -321,7 +321,7 @@ class ConnectionScope:
         return self._connection
 
     async def _trace(self, span: traces.Span) -> None:
-        """Events that are recorded on the connection name the span."""
+        """Sets the span on the connection, so that events recorded there carry it."""
         try:
             await self._connection.execute(f"SET sapa.traceparent = '{span.traceparent}'")
         except BaseException:
@@ -356,7 +356,7 @@ class ConnectionScope:
 
 @asynccontextmanager
 async def open_database(url: str, size: int = 2, application: str = "sapa") -> AsyncIterator[Database]:
-    """A database for the length of a block: commands, jobs and tests."""
+    """Opens a database for the block, for commands, jobs and tests."""
     database = Database(url, size, application, PATIENT_ACQUIRE_SECONDS)
     try:
         yield database

@@ -1,7 +1,7 @@
 """Wakeups: loops of the worker sleep until their work is due.
 
-A loop wakes when a process announces work of its queue, and when the first row that it knows of is due. A sweep, one
-statement for all queues of a process, is the net below: it finds what nobody announced.
+A loop wakes when a process announces work of its queue, and when the first row that it knows of is due. A periodic
+sweep, one statement for all queues of a process, finds work whose announcement was lost.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ CHANNEL = "sapa_due"
 """Notified with the name of a queue and the seconds until its work is due; without a payload, all of them wake."""
 SWEEP_SECONDS = 5.0
 GATHER_SECONDS = 0.02
-"""Between the beginnings of two passes of a loop: one of many rows costs little more than one of a few."""
+"""The least time between the starts of two passes of a loop: a pass over many rows costs little more than over few."""
 
 Connect = Callable[[], AbstractAsyncContextManager[Connection]]
 
@@ -53,23 +53,23 @@ class Wakeup:
         self._event.set()
 
     def wake_in(self, seconds: float) -> None:
-        """What is due after the next sweep is left to it."""
+        """Ignores work that is due after the next sweep, which will find it."""
         if seconds <= 0:
             self.wake()
         elif seconds <= SWEEP_SECONDS:
             asyncio.get_running_loop().call_later(seconds, self.wake)
 
     def begin(self) -> None:
-        """At the beginning of a pass: what is announced from now on ends the next wait."""
+        """Call it when a pass starts: announcements from now on end the next wait."""
         self._event.clear()
         self._began = asyncio.get_running_loop().time()
 
     async def gather(self) -> None:
-        """Before the next pass, if the last one has just begun: what is announced meanwhile is processed with it."""
+        """Call it before a pass: waits a moment if the last one has just started, so that one pass processes more."""
         await asyncio.sleep(self._began + GATHER_SECONDS - asyncio.get_running_loop().time())
 
     async def sleep(self, seconds: float | None) -> None:
-        """Returns when it is woken, or after some seconds: for a loop that knows itself what is due next."""
+        """Returns when woken, or after `seconds`: for a loop that knows what is due next."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._event.wait()
@@ -114,11 +114,11 @@ class Wakeups:
 
     @contextmanager
     def open(self, queue: DueQueue, pause: float) -> Iterator[Wakeup]:
-        """For the length of a loop, which waits for `pause` before it looks again at rows that it left alone."""
+        """The wakeup of one loop, for the block. Due rows that the loop left alone do not wake it again for `pause`."""
         wakeup = Wakeup(self._connect, queue, pause)
         self._wakeups.add(wakeup)
         if self._subscription is None:
-            self._subscription = self._hub.subscribe(CHANNEL, self._hear)
+            self._subscription = self._hub.subscribe(CHANNEL, self._on_notification)
         if self._sweeping is None:
             self._sweeping = asyncio.create_task(self._sweep(), name="sweep for due work")
         try:
@@ -134,7 +134,7 @@ class Wakeups:
             self._sweeping.cancel()
             await asyncio.gather(self._sweeping, return_exceptions=True)
 
-    def _hear(self, payload: str) -> None:
+    def _on_notification(self, payload: str) -> None:
         name, _, seconds = payload.partition(":")
         for wakeup in list(self._wakeups):
             if not payload:

@@ -114,7 +114,7 @@ def _normalise(text: str) -> str:
 
 @lru_cache(maxsize=MOST_CACHED)
 def get_network(text: str) -> str:
-    """What one stranger holds: an IPv4 address, or the /64 of an IPv6 address."""
+    """The network that one client may control: an IPv4 address, or the /64 of an IPv6 address."""
     address = parse_address(text)
     if isinstance(address, IPv6Address):
         return str(ip_network((address, 64), strict=False))

@@ -9,7 +9,7 @@ from sapa.http.errors import RateLimitExceeded
 MOST_BAD_KEYS = 60
 WINDOW_SECONDS = 60.0
 TRUST_SECONDS = 600.0
-"""A network from which a good key came is not limited for this long."""
+"""A network that sent a valid key is not limited for this long."""
 MOST_NETWORKS = 10_000
 
 
@@ -19,14 +19,14 @@ class BadKeyCount(Struct):
 
 
 class BadKeyLimiter:
-    """Instants are on the process's monotonic clock. Both tables forget their oldest network when they are full."""
+    """Times are on the process's monotonic clock. Each table drops its oldest network when it is full."""
 
     def __init__(self) -> None:
         self._counts: dict[str, BadKeyCount] = {}
         self._trusted: dict[str, float] = {}
 
     def check(self, network: str, now: float) -> None:
-        """Raises when the network used up its minute."""
+        """Raises RateLimitExceeded if the network has sent too many unknown keys in the last minute."""
         count = self._counts.get(network)
         if count is None or count.number <= MOST_BAD_KEYS or self._is_trusted(network, now):
             return
@@ -38,7 +38,7 @@ class BadKeyLimiter:
             )
 
     def count(self, network: str, now: float) -> None:
-        """A key was unknown."""
+        """Counts an unknown key."""
         count = self._counts.get(network)
         if count is None or now - count.began >= WINDOW_SECONDS:
             self._counts.pop(network, None)
@@ -47,7 +47,7 @@ class BadKeyLimiter:
         count.number += 1
 
     def trust(self, network: str, now: float) -> None:
-        """A key was good."""
+        """Notes that a valid key came from the network."""
         if network not in self._trusted:
             _make_room(self._trusted)
         self._trusted[network] = now

@@ -1,4 +1,4 @@
-"""Parts of a file: browsers play sound and films only from a server that sends the range they ask for."""
+"""Serves a range of a file: browsers play sound and video only from a server that supports ranges."""
 
 import re
 from collections.abc import AsyncGenerator, Mapping
@@ -12,15 +12,19 @@ ONE_RANGE = re.compile(r"bytes=(?:(\d{1,18})-(\d{0,18})|-(\d{1,18}))")
 
 
 def send_file(
-    asked: Mapping[str, str], parts: AsyncGenerator[bytes, None], size: int, headers: Mapping[str, str], media_type: str
+    request_headers: Mapping[str, str],
+    parts: AsyncGenerator[bytes, None],
+    size: int,
+    headers: Mapping[str, str],
+    media_type: str,
 ) -> Response:
-    """The whole file, or the one range in the headers of the request. Several ranges, and those of an older version,
-    get the whole file."""
-    wanted = ONE_RANGE.fullmatch(asked.get("range", "").strip())
-    if wanted is None or "if-range" in asked:
+    """The whole file, or one range of it if the request asks for one. Several ranges, and `If-Range`, get the whole
+    file."""
+    requested = ONE_RANGE.fullmatch(request_headers.get("range", "").strip())
+    if requested is None or "if-range" in request_headers:
         whole = {**headers, "accept-ranges": "bytes", "content-length": str(size)}
         return Download(parts, whole, media_type)
-    first, last, ending = wanted.groups()
+    first, last, ending = requested.groups()
     start = max(0, size - int(ending)) if ending else int(first)
     end = min(int(last), size - 1) if last else size - 1
     if start >= size or (last and int(last) < start) or ending == "0":
@@ -31,10 +35,10 @@ def send_file(
         "content-length": str(end - start + 1),
         "content-range": f"bytes {start}-{end}/{size}",
     }
-    return Download(_cut(parts, start, end + 1), part, media_type, status_code=206)
+    return Download(_stream_range(parts, start, end + 1), part, media_type, status_code=206)
 
 
-async def _cut(parts: AsyncGenerator[bytes, None], start: int, stop: int) -> AsyncGenerator[bytes, None]:
+async def _stream_range(parts: AsyncGenerator[bytes, None], start: int, stop: int) -> AsyncGenerator[bytes, None]:
     position = 0
     async with aclosing(parts):
         async for part in parts:

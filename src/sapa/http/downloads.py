@@ -10,17 +10,18 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 STALL_SECONDS = 60.0
-"""A reader that takes nothing in this time has its connection closed."""
+"""A download is ended if the client reads nothing for this long."""
 MOST_SECONDS = 3600.0
-"""For a whole file: its snapshot keeps the database from tidying up."""
+"""The limit for a whole file: its snapshot keeps VACUUM from removing old rows."""
 
 log = structlog.get_logger()
 
 
 class Download(Response):
-    """Sends parts as long as the reader takes them. `resources` are released however it ends.
+    """Sends parts for as long as the client reads them. `resources` are released however it ends.
 
-    It stops between two parts, never within a statement: a reader that leaves costs no connection and no traceback.
+    It stops between two parts, never within a statement: a client that disconnects costs neither a connection nor a
+    traceback.
     """
 
     def __init__(
@@ -40,42 +41,44 @@ class Download(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with self._resources, aclosing(self._parts) as parts:
-            left = asyncio.create_task(_wait_until_left(receive))
+            disconnected = asyncio.create_task(_wait_for_disconnect(receive))
             deadline = time.monotonic() + MOST_SECONDS
             try:
                 await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
                 async for part in parts:
-                    if not await _send_part(send, part, left):
+                    if not await _send_part(send, part, disconnected):
                         return
                     if time.monotonic() > deadline:
                         log.info("download stopped", reason=f"it took longer than {MOST_SECONDS:.0f} seconds")
                         return
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
             except OSError:
-                return  # the reader left
+                return  # the client disconnected
             finally:
-                left.cancel()
+                disconnected.cancel()
 
 
-async def _wait_until_left(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-async def _send_part(send: Send, part: bytes, left: asyncio.Task[None]) -> bool:
-    """False when nobody reads any more."""
+async def _send_part(send: Send, part: bytes, disconnected: asyncio.Task[None]) -> bool:
+    """False once the client has disconnected or stalled."""
     sending = asyncio.ensure_future(send({"type": "http.response.body", "body": part, "more_body": True}))
     try:
-        done, _ = await asyncio.wait({sending, left}, timeout=STALL_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait(
+            {sending, disconnected}, timeout=STALL_SECONDS, return_when=asyncio.FIRST_COMPLETED
+        )
     except asyncio.CancelledError:
         sending.cancel()
         raise
     if sending in done:
         await sending
-        return not left.done()
+        return not disconnected.done()
     sending.cancel()
     with suppress(asyncio.CancelledError, OSError):
         await sending
-    if left not in done:
+    if disconnected not in done:
         log.info("download stopped", reason=f"the reader took nothing for {STALL_SECONDS:.0f} seconds")
     return False

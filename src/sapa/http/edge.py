@@ -32,7 +32,7 @@ from sapa.http.incoming import ARRIVED_BODY, IncomingBody
 from sapa.http.keys import Key, KeyRing, Retirement
 from sapa.http.outbound_call import OutboundCall
 from sapa.http.rate_limit import RateLimiter
-from sapa.http.response_memory import ResponseKey, ResponseMemory
+from sapa.http.response_cache import ResponseCache, ResponseKey
 from sapa.http.responses import HttpResponse
 from sapa.http.uploads import UploadCall
 
@@ -58,7 +58,7 @@ class Edge:
         self._trusted = trusted_proxies
         self._cors = cors
         self._executor = Executor(context)
-        self.memory = ResponseMemory(context.database)
+        self.response_cache = ResponseCache(context.database)
         self.access_log = AccessLog()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -98,7 +98,7 @@ class Edge:
         exchange.address = client_address(peer[0] if peer else "", forwarded, self._trusted)
 
     async def admit(self, exchange: Exchange, raw_key: str | None) -> Key:
-        """The key of a call that its allow-list and its rate limit permit."""
+        """The call's key, once its allow-list and its rate limit permit the call."""
         key = exchange.key = await self._identify(exchange, raw_key)
         if not key.allow_list.allows(exchange.address):
             raise IpNotAllowed(f"The address {exchange.address} is not in the key's allow-list.")
@@ -115,25 +115,25 @@ class Edge:
     async def execute(
         self, exchange: Exchange, key: Key, endpoint: Endpoint, path_values: Sequence[str]
     ) -> HttpResponse:
-        """One operation for an admitted key: its scope, the body, the arguments, the idempotency key, the handler."""
-        endpoint.permit(key)
+        """Runs one operation for an admitted key: scope, body, arguments, idempotency key, handler."""
+        endpoint.check_rights(key)
         exchange.endpoint = endpoint
         takes_body = endpoint.body is not None
         media_type, body = await read_body(exchange, endpoint.uploads, endpoint.needs_body) if takes_body else ("", b"")
         response_key = build_response_key(exchange, endpoint, key, path_values, body)
-        if response_key is not None and (remembered := self.memory.find(response_key)) is not None:
-            return HttpResponse(endpoint.status, remembered)
+        if response_key is not None and (cached := self.response_cache.find(response_key)) is not None:
+            return HttpResponse(endpoint.status, cached)
         arguments = endpoint.bind(path_values, exchange.scope["query_string"], media_type, body)
         if endpoint.takes_file:
             return await self._executor.run_upload(endpoint, self._open_upload(exchange, endpoint, key), arguments)
         claim = find_claim(exchange, endpoint, key, body)
         if endpoint.is_outbound:
-            request = exchange.describe(endpoint.routes.base)
+            request = exchange.build_request_info(endpoint.routes.base)
             call = exchange.outbound_call = OutboundCall(self._context, key, request, endpoint.status, claim)
-            generation = self.memory.generation
+            generation = self.response_cache.generation
             response = await self._executor.run_outbound(endpoint, call, arguments)
-            if response_key is not None and call.remembered_seconds is not None:
-                self.memory.store(response_key, response.body, call.remembered_seconds, generation)
+            if response_key is not None and call.cache_seconds is not None:
+                self.response_cache.store(response_key, response.body, call.cache_seconds, generation)
             return response
         return await self._executor.run(endpoint, key, arguments, claim, address=exchange.address)
 
@@ -155,14 +155,16 @@ class Edge:
         )
 
     async def _record(self, exchange: Exchange, refusal: ApiError) -> None:
-        """The caller gets the refusal even when it cannot be recorded."""
+        """If this fails, the caller still gets the refusal."""
         endpoint, key, call = exchange.endpoint, exchange.key, exchange.outbound_call
         if endpoint is None or endpoint.recorder is None or key is None:
             return
         if isinstance(refusal, ServiceUnavailable) or (call is not None and call.is_recorded):
             return
         try:
-            await endpoint.recorder(self._context, key.company, exchange.describe(endpoint.routes.base), refusal)
+            await endpoint.recorder(
+                self._context, key.company, exchange.build_request_info(endpoint.routes.base), refusal
+            )
         except Exception as error:
             log.error("refused call not recorded", request_id=exchange.request_id, exc_info=error)
 
@@ -228,8 +230,9 @@ def find_claim(exchange: Exchange, endpoint: Endpoint, key: Key, body: bytes) ->
 def build_response_key(
     exchange: Exchange, endpoint: Endpoint, key: Key, path_values: Sequence[str], body: bytes
 ) -> ResponseKey | None:
-    """None if the endpoint is not remembered, and with an Idempotency-Key, whose response is stored with the key."""
-    if not endpoint.is_remembered or exchange.header(b"idempotency-key") is not None:
+    """Where the response is in the cache. None if the endpoint has no cache, or if the request has an Idempotency-Key,
+    with which the response is stored."""
+    if not endpoint.is_cached or exchange.header(b"idempotency-key") is not None:
         return None
     return key.company, endpoint.operation, tuple(path_values), exchange.scope["query_string"], body
 

@@ -37,7 +37,7 @@ _NO_QUERY = QueryReader(msgspec.defstruct("NoQuery", []))
 
 
 class ToolTraits(msgspec.Struct, frozen=True):
-    """What the rest of a declaration does not say about an endpoint as a tool of MCP."""
+    """What the rest of a declaration does not say about an endpoint as an MCP tool."""
 
     hidden: str | None = None
     """Why the endpoint is not a tool."""
@@ -72,7 +72,7 @@ class Endpoint:
     def __init__(
         self, routes: "Routes", method: str, path: str, handler: Callable[..., Awaitable[Any]], scope: str,
         status: int, raises: Sequence[type[ApiError]], tool: ToolTraits, recorder: Recorder | None = None,
-        is_long_read: bool = False, group: Group | None = None, is_remembered: bool = False,
+        is_long_read: bool = False, group: Group | None = None, is_cached: bool = False,
     ) -> None:  # fmt: skip
         self.routes = routes
         self.method = method
@@ -85,8 +85,8 @@ class Endpoint:
         self.tool = tool
         self.recorder = recorder
         self.is_long_read = is_long_read
-        self.is_remembered = is_remembered
-        """Whether the handler may say that its response is returned again for a while: see `ResponseMemory`."""
+        self.is_cached = is_cached
+        """Whether the handler may keep its response in the `ResponseCache`."""
         self.group = group
         """How calls that arrive together share a transaction; the handler is for a call that runs alone."""
         self.retirement: Retirement | None = getattr(handler, "retirement", None)
@@ -124,11 +124,11 @@ class Endpoint:
         return build_decoder(self.body)
 
     def prepare(self) -> None:
-        """Builds what its calls need. Commands and workers declare endpoints, but call none."""
+        """Builds what calls need, which commands and workers do not: they declare endpoints, but call none."""
         if self.body and not self.uploads:
             _ = self._decoder
 
-    def permit(self, key: Key) -> None:
+    def check_rights(self, key: Key) -> None:
         """Raises when the key lacks the product or the scope."""
         if missing := self.find_missing_right(key):
             raise self.routes.refusal(f"The API key lacks the {missing}.")
@@ -201,7 +201,7 @@ class Routes:
         self.base = base
         self.tag = tag
         self.about = about
-        """What the tag's operations are for, in the documents: said by one of the tag's routes."""
+        """Describes the tag in the documents; one of the tag's routes has it."""
         self.product = product
         self.refusal = refusal
         """The error for a key without the scope; shipping uses UNAUTHORIZED, also for a missing or invalid key."""
@@ -222,12 +222,10 @@ class Routes:
         raises: Sequence[type[ApiError]] = (),
         tool: ToolTraits = ToolTraits(),
         is_long_read: bool = False,
-        is_remembered: bool = False,
+        is_cached: bool = False,
     ) -> Callable[[Handler], Handler]:
         """A long read uses a connection of `LongReads`, of which each company has two at a time."""
-        return self._declare(
-            "GET", path, scope, 200, raises, tool, is_long_read=is_long_read, is_remembered=is_remembered
-        )
+        return self._declare("GET", path, scope, 200, raises, tool, is_long_read=is_long_read, is_cached=is_cached)
 
     def post(
         self,
@@ -239,12 +237,10 @@ class Routes:
         tool: ToolTraits = ToolTraits(),
         recorder: Recorder | None = None,
         group: Group | None = None,
-        is_remembered: bool = False,
+        is_cached: bool = False,
     ) -> Callable[[Handler], Handler]:
-        """The recorder gets every call that passes key, rate limit and scope, and is refused after that."""
-        return self._declare(
-            "POST", path, scope, status, raises, tool, recorder, group=group, is_remembered=is_remembered
-        )
+        """The recorder gets calls that pass key, rate limit and scope and are then refused."""
+        return self._declare("POST", path, scope, status, raises, tool, recorder, group=group, is_cached=is_cached)
 
     def put(
         self, path: str, *, scope: str, raises: Sequence[type[ApiError]] = (), tool: ToolTraits = ToolTraits()
@@ -272,11 +268,11 @@ class Routes:
         recorder: Recorder | None = None,
         is_long_read: bool = False,
         group: Group | None = None,
-        is_remembered: bool = False,
+        is_cached: bool = False,
     ) -> Callable[[Handler], Handler]:
         def declare(handler: Handler) -> Handler:
             endpoint = Endpoint(
-                self, method, path, handler, scope, status, raises, tool, recorder, is_long_read, group, is_remembered
+                self, method, path, handler, scope, status, raises, tool, recorder, is_long_read, group, is_cached
             )
             self.endpoints.append(endpoint)
             return handler

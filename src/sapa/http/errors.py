@@ -51,10 +51,10 @@ class ApiError(Exception):
     code: ClassVar[str]
     constraint: ClassVar[str | None] = None
     """The database constraint whose violation means this error."""
-    may_name_pause: ClassVar[bool] = False
-    """Whether the response may have a Retry-After header."""
+    may_have_retry_after: ClassVar[bool] = False
+    """Whether some responses have a Retry-After header; the documents mention it then."""
     fix: ClassVar[str]
-    """What to do about it, for the catalogue of errors. The message is about one request, this is about all."""
+    """What to do about it, for the catalogue of errors: the message is about one request, the fix about all."""
 
     def __init__(
         self,
@@ -91,8 +91,8 @@ _CONSTRAINT_OF_SHARD = re.compile(r'constraint "(\w+)_\d+"')
 
 
 def translate(error: Exception) -> ApiError | None:
-    """The error that the caller gets: ours, or that of a violated constraint, a missing secret key, or too many
-    long reads or large bodies; else None."""
+    """The ApiError for an exception: itself, or the error that stands for a violated constraint, a missing secret key,
+    or too many long reads or large bodies. None for any other exception."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, SecretKeyMissing):
@@ -114,8 +114,8 @@ def _read_constraint_of_shard(error: Exception) -> str:
 
 
 def explain(error: Exception, request_id: str | None, **request: str) -> ApiError:
-    """The error to respond with, for the API, the hooks and the pages alike: ours as it is, 503 while the database is
-    away or busy, anything else as a 500. What is not the caller's mistake is logged, with what names the request."""
+    """The error to respond with, for the API, the hooks and the pages alike: an ApiError as it is, 503 while the
+    database is away or busy, 500 for anything else. The last two are logged with what identifies the request."""
     if refusal := translate(error):
         return refusal
     if isinstance(error, DATABASE_UNAVAILABLE):

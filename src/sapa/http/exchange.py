@@ -25,7 +25,7 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 def new_request_id() -> str:
-    """Unique, and no secret: asking the system for its random numbers takes twice as long."""
+    """It must be unique, not unpredictable: the system's random numbers would take twice as long."""
     return f"req_{random.getrandbits(96):024x}"
 
 
@@ -63,8 +63,8 @@ class Exchange:
         value = self.headers.get(name)
         return None if value is None else value.decode("latin-1")
 
-    def describe(self, base: str) -> RequestInfo:
-        """The request as it came in, for records of it."""
+    def build_request_info(self, base: str) -> RequestInfo:
+        """The request as it came in, for handlers and recorders."""
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in self.headers.items()}
         forwarded = [hop.strip() for hop in headers.get("x-forwarded-for", "").split(",") if hop.strip()]
         host = headers.get("host", "")
@@ -119,7 +119,7 @@ async def read_body(exchange: Exchange, uploads: bool, is_needed: bool) -> tuple
 
 
 def open_upload(exchange: Exchange, most_bytes: int) -> FileStream:
-    """The file of a request. Nothing is read yet, except from a request that is refused by its head."""
+    """The file of a request, unread. Headers that announce too large a file are refused here."""
     _refuse_compressed(exchange)
     content_type, options = parse_options_header(exchange.header(b"content-type") or "")
     length_text = exchange.header(b"content-length") or ""

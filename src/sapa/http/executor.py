@@ -41,7 +41,7 @@ class Executor:
         audit: AuditRecorder | None = None,
         address: str = "",
     ) -> HttpResponse:
-        """Requests with the same claim happen once; the audit entry is written with the change or not at all."""
+        """Requests with the same claim run once. The audit entry is written in the transaction of the change."""
         if not endpoint.writes:
             long_reads = self._context.long_reads
             is_long = endpoint.is_long_read
@@ -80,8 +80,8 @@ class Executor:
         return call.response
 
     async def run_outbound(self, endpoint: Endpoint, call: OutboundCall, arguments: list[Any]) -> HttpResponse:
-        """The handler gets the outbound call in place of a transaction. It runs to its end when the caller disconnects:
-        the outside party may have acted on it, so its outcome must be stored."""
+        """The handler gets the outbound call in place of a transaction. It runs to its end even if the caller
+        disconnects: the outside party may have acted already, so the outcome must be stored."""
         return await self._context.run_to_end(self._run_outside(endpoint, call, arguments))
 
     async def _run_outside(self, endpoint: Endpoint, call: OutboundCall, arguments: list[Any]) -> HttpResponse:

@@ -23,7 +23,7 @@ class GroupedCall(Struct, frozen=True):
 
 
 class GroupedCalls:
-    """The endpoints whose calls run in groups, each with its own."""
+    """One group of waiting calls for each endpoint that declares how its calls share a transaction."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -41,7 +41,7 @@ class GroupedCalls:
 
 
 def _get_first_id(call: GroupedCall) -> Hashable:
-    """What the path names is what the call locks."""
+    """The path's first id names the resource that the call locks."""
     first: Hashable = call.arguments[0]
     return first
 

@@ -15,7 +15,7 @@ def health_routes(database: Database) -> list[Route]:
         return Response(b'{"status":"ok"}', media_type="application/json")
 
     async def readyz(request: Request) -> Response:
-        """The database answers, this version runs on its schema, and the process goes on serving."""
+        """The database responds, this version runs on its schema, and the process is not stopping."""
         if getattr(request.state, "is_draining", False):
             raise ServiceUnavailable("This process is stopping.")
         async with database.connection() as db:

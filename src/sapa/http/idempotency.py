@@ -40,7 +40,7 @@ def build_claim(company_id: int, key: str, target: str, body: bytes) -> Idempote
 
 
 async def acquire(tx: Tx, claim: IdempotencyClaim) -> HttpResponse | None:
-    """None when this transaction is the first; otherwise the stored response. Waits for a first that still runs."""
+    """None for the first request; otherwise the stored response. Waits while the first one is still running."""
     try:
         if await queries.claim(tx, *claim.row_key, claim.fingerprint):
             return None
@@ -67,13 +67,13 @@ async def settle(tx: Tx, claim: IdempotencyClaim, response: HttpResponse) -> Non
 
 
 async def acquire_all(tx: Tx, company_id: int, claims: Sequence[IdempotencyClaim]) -> set[tuple[int, str, str]]:
-    """The row keys of the claims that are first, and whose keys are in no other transaction's hands. Waits for none."""
+    """The row keys of the claims that are first, except those whose keys another transaction holds. Does not wait."""
     rows = [(claim.key, claim.target, claim.fingerprint) for claim in claims]
     return {(company_id, *row) for row in await queries.claim_all(tx, company_id, rows)}
 
 
 async def settle_all(tx: Tx, company_id: int, outcomes: Sequence[tuple[IdempotencyClaim, HttpResponse | None]]) -> None:
-    """Stores the responses, and frees the claims of calls that were refused, which have none."""
+    """Stores the responses, and frees the claims of refused calls, which have None."""
     stored = [(claim.key, claim.target, answer.status, answer.body) for claim, answer in outcomes if answer is not None]
     if stored:
         await queries.settle_records(tx, company_id, stored)

@@ -157,7 +157,7 @@ def _build_headers(errors: Errors) -> Schema:
     status = errors[0].status
     if status in {RateLimitExceeded.status, ServiceUnavailable.status}:
         return describe_headers(status, always=["Retry-After"])
-    if IdempotencyInProgress in errors or any(error.may_name_pause for error in errors):
+    if IdempotencyInProgress in errors or any(error.may_have_retry_after for error in errors):
         return describe_headers(status, sometimes=["Retry-After"])
     return describe_headers(status)
 

@@ -1,4 +1,4 @@
-"""A call whose work leads to an outside party: one transaction before it, one after it, and none meanwhile."""
+"""A call that needs an outside party: one transaction before the request to it, one after, and none meanwhile."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -53,7 +53,14 @@ class OutboundCall:
     """
 
     __slots__ = (
-        "_has_claimed", "_settled", "_status", "claim", "context", "is_recorded", "key", "remembered_seconds",
+        "_has_claimed",
+        "_settled",
+        "_status",
+        "cache_seconds",
+        "claim",
+        "context",
+        "is_recorded",
+        "key",
         "request",
     )  # fmt: skip
 
@@ -66,8 +73,8 @@ class OutboundCall:
         self.claim = claim
         self.is_recorded = False
         """True when the handler recorded this call itself, so that the endpoint's recorder does not."""
-        self.remembered_seconds: float | None = None
-        """For how long this process may return the response again, for an endpoint that is declared as remembered."""
+        self.cache_seconds: float | None = None
+        """For how long an endpoint that is declared as cached keeps the response; None to keep none."""
         self._status = status
         self._has_claimed = False
         self._settled: HttpResponse | None = None
@@ -84,21 +91,21 @@ class OutboundCall:
         self,
         work: Callable[[Tx], Awaitable[Result]],
         present: Callable[[Result], object] = lambda result: result,
-        at_once: Callable[[Tx], Awaitable[Result | None]] | None = None,
+        single_statement: Callable[[Tx], Awaitable[Result | None]] | None = None,
     ) -> Result:
         """One transaction before the outside call; `present` turns its result into the provisional response's data.
 
-        `at_once` does the same work with one statement if it can, and else returns None.
+        `single_statement` does the same work with one statement, or returns None if that is not possible.
         """
-        if self.claim is None and at_once is not None:
-            stored = await self.context.database.transact(at_once, is_one_statement=True)
+        if self.claim is None and single_statement is not None:
+            stored = await self.context.database.transact(single_statement, is_one_statement=True)
             if stored is not None:
                 return stored
 
         async def claim_and_work(tx: Tx) -> Result:
             if self.claim is not None and (replay := await idempotency.acquire(tx, self.claim)):
                 raise Replayed(replay)
-            stored = await at_once(tx) if self.claim is not None and at_once is not None else None
+            stored = await single_statement(tx) if self.claim is not None and single_statement is not None else None
             result = await work(tx) if stored is None else stored
             if self.claim is not None:
                 provisional = encode_result(Accepted(present(result)), 202)
@@ -115,10 +122,10 @@ class OutboundCall:
         return result
 
     async def commit(self, work: Callable[[Tx], Awaitable[Result]], *, is_one_statement: bool = False) -> Result:
-        """The one transaction of a call that changes nothing at the outside party, such as checking an account. It
+        """The only transaction of a call that changes nothing at the outside party, such as checking an account. It
         claims the Idempotency-Key and stores the response; its result is the response's data.
 
-        Work that changes rows with one statement needs no other transaction if there is no key."""
+        Set `is_one_statement` if the work changes rows with one statement: without a key it then needs no BEGIN."""
 
         async def claim_work_and_settle(tx: Tx) -> tuple[Result, HttpResponse]:
             if self.claim is not None and (replay := await idempotency.acquire(tx, self.claim)):

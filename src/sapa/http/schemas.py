@@ -170,7 +170,7 @@ def wire_type(hint: Any) -> Any:
 
 
 _WIRE = SchemaRegistry(is_document=False)
-"""Remembers the shapes of structs that many bodies share."""
+"""A cache of the shapes of structs that many bodies share."""
 
 
 def is_struct(hint: Any) -> bool:

@@ -32,9 +32,9 @@ class FileStream:
         self._limit = most_bytes
         self._hash = sha256()
         self.filename: str | None = None
-        """Of a file in a form, once it is read."""
+        """The name of a file in a form, once its header is read."""
         self.most_bytes = most_bytes if length is None else min(length, most_bytes)
-        """The most bytes that will come."""
+        """At most this many bytes follow."""
 
     async def read(self) -> AsyncIterator[bytes]:
         """Raises PayloadTooLarge at the first byte above the limit."""

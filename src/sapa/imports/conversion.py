@@ -95,8 +95,8 @@ class ImportPreview(Struct, frozen=True, rename="camel"):
     ]
 
 
-class UnderstoodFile(Struct, frozen=True):
-    """A file whose header is understood."""
+class RecognisedFile(Struct, frozen=True):
+    """A file whose header was recognised."""
 
     table: Table
     header: HeaderRow
@@ -104,29 +104,29 @@ class UnderstoodFile(Struct, frozen=True):
     mapping: ImportMapping | None = None
 
 
-def understand(path: Path, reading: FileReading) -> UnderstoodFile:
+def recognise_file(path: Path, reading: FileReading) -> RecognisedFile:
     """Raises UnusableFile with what the file is instead. Reads the first rows only."""
     table = open_table(path, reading.format)
     rows = read_first_rows(table)
     _build_context(reading)
     if reading.source is None:
-        return UnderstoodFile(table, _build_own_header(rows, reading.resource))
+        return RecognisedFile(table, _build_own_header(rows, reading.resource))
     if reading.source == spreadsheet.NAME:
         header = guess_header(rows)
         mapping = reading.mapping or propose_mapping(reading.resource, header.names)
-        return UnderstoodFile(table, header, mapping=mapping)
+        return RecognisedFile(table, header, mapping=mapping)
     profile, header = _get_profile(rows, reading.source, reading.resource)
-    return UnderstoodFile(table, header, profile)
+    return RecognisedFile(table, header, profile)
 
 
 def check_header(path: Path, reading: FileReading) -> None:
     """Raises UnusableFile unless the file can be imported. Reads the first rows only."""
-    file = understand(path, reading)
+    file = recognise_file(path, reading)
     if file.mapping is not None:
         check_mapping(reading.resource, file.mapping, file.header.names)
 
 
-def convert_records(file: UnderstoodFile, reading: FileReading) -> Iterator[Converted]:
+def convert_records(file: RecognisedFile, reading: FileReading) -> Iterator[Converted]:
     records, context = TableRecords(file.table, file.header), _build_context(reading)
     if file.profile is not None:
         return file.profile.convert(records, file.header, context)
@@ -135,7 +135,7 @@ def convert_records(file: UnderstoodFile, reading: FileReading) -> Iterator[Conv
     return _convert_own(records, build_columns(file.header.names, KINDS[reading.resource].row))
 
 
-def _list_unread(file: UnderstoodFile, reading: FileReading) -> list[str]:
+def _list_unread(file: RecognisedFile, reading: FileReading) -> list[str]:
     keeps = reading.keep_columns or (file.mapping is not None and file.mapping.keep_columns)
     if keeps and reading.resource == "customers":
         return []
@@ -145,7 +145,7 @@ def _list_unread(file: UnderstoodFile, reading: FileReading) -> list[str]:
     return [name for name in file.header.names if file.mapping is not None and not fields.get(normalise_header(name))]
 
 
-def _list_fields(file: UnderstoodFile) -> dict[str, str | None]:
+def _list_fields(file: RecognisedFile) -> dict[str, str | None]:
     """The field of each column by its normalised name."""
     columns = file.mapping.columns if file.mapping else {}
     return {normalise_header(name): field for name, field in columns.items()}
@@ -168,12 +168,12 @@ def find_hint(path: Path, format: TableFormat) -> str | None:
 
 def convert(path: Path, reading: FileReading) -> Iterator[bytes]:
     """The lines of the converted file."""
-    for one in convert_records(understand(path, reading), reading):
+    for one in convert_records(recognise_file(path, reading), reading):
         yield encode_record(_build_record(one))
 
 
 def preview(path: Path, reading: FileReading) -> ImportPreview:
-    file = understand(path, reading)
+    file = recognise_file(path, reading)
     rows = [row for row in read_first_rows(file.table) if row.line > file.header.line]
     fields, records, error = _list_fields(file), [], None
     try:

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from sapa.imports.conversion import FileReading, ImportPreview, convert, preview, recognise_source, understand
+from sapa.imports.conversion import FileReading, ImportPreview, convert, preview, recognise_file, recognise_source
 from sapa.imports.sources import spreadsheet
 from sapa.imports.types import UnusableFile
 
@@ -79,7 +79,7 @@ def _preview(request: ConversionRequest) -> ImportPreview:
 def _find_fallback(path: Path, reading: FileReading) -> str | None:
     """Our own format if the header has our fields, else a spreadsheet."""
     try:
-        understand(path, msgspec.structs.replace(reading, source=None))
+        recognise_file(path, msgspec.structs.replace(reading, source=None))
     except UnusableFile:
         return spreadsheet.NAME
     return None

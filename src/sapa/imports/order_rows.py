@@ -223,7 +223,7 @@ async def _place_together(
             results[index] = msgspec.structs.replace(prepared.new, line=rows[index].line)
         else:
             orders[index] = _with_variants(prepared.new, prepared.row, variants)
-    refusals = await bulk.place_together(tx, context.company, list(orders.values()), by=IMPORT) if orders else []
+    refusals = await bulk.place_together(tx, context.company, list(orders.values()), actor=IMPORT) if orders else []
     for index, refusal in zip(orders, refusals, strict=True):
         results[index] = build_problem(rows[index].line, refusal) if refusal else "created"
     return results
@@ -302,10 +302,10 @@ async def _store_alone(tx: Tx, context: StoreContext, row: OrderRow) -> Outcome:
         return "created"
     for change in _list_new_money(existing, row):
         if isinstance(change, PaymentIn):
-            await actions.record_payment(tx, company, existing.id, change, by=IMPORT)
+            await actions.record_payment(tx, company, existing.id, change, actor=IMPORT)
         else:
-            await actions.refund(tx, company, existing.id, change, by=IMPORT)
-    await actions.update(tx, company, existing.id, _patch(context, existing, row), by=IMPORT)
+            await actions.refund(tx, company, existing.id, change, actor=IMPORT)
+    await actions.update(tx, company, existing.id, _patch(context, existing, row), actor=IMPORT)
     return "unchanged" if await _list_existing(tx, context, [row]) == {existing.order_id: existing} else "updated"
 
 
@@ -330,10 +330,10 @@ async def _place(tx: Tx, context: StoreContext, row: OrderRow) -> Order:
     named = [_find_variant(line, variants) for line in row.line_items or ()]
     sold = [own or other for own, other in zip(_sold(company, row), named, strict=True)]
     placed_at = None if row.created_at is None else await _get_past_instant(tx, company, row.created_at)
-    order = await actions.place(tx, company, _build_order(row), placed_at=placed_at, sold=sold, by=IMPORT)
+    order = await actions.place(tx, company, _build_order(row), placed_at=placed_at, sold=sold, actor=IMPORT)
     status = await _record_money(tx, company, order, row, placed_at)
     for patch in _transitions(row, status):
-        order = await actions.update(tx, company, order.id, patch, by=IMPORT)
+        order = await actions.update(tx, company, order.id, patch, actor=IMPORT)
     return order
 
 
@@ -352,10 +352,10 @@ async def _record_money(tx: Tx, company: Company, order: Order, row: OrderRow, p
             )
             has_method = payment.method is not None
             await actions.record_past_payment(
-                tx, company, order.id, body, has_method=has_method, may_exceed=row.is_export, by=IMPORT
+                tx, company, order.id, body, has_method=has_method, may_exceed=row.is_export, actor=IMPORT
             )
     for refund in _list_refunds(row):
-        await actions.refund(tx, company, order.id, refund.body, at=refund.at or placed_at, by=IMPORT)
+        await actions.refund(tx, company, order.id, refund.body, at=refund.at or placed_at, actor=IMPORT)
     current = await actions.find(tx, company, order.id)
     return order.financial_status if current is None else current.financial_status
 

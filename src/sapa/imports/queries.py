@@ -55,7 +55,7 @@ GET = sql(f"SELECT {COLUMNS} FROM imports WHERE company_id = $1 AND id = $2", ro
 # held for ever: workers of earlier versions, which do not know drafts, leave it alone.
 INSERT = sql(
     """
-    WITH made AS (
+    WITH inserted AS (
         INSERT INTO imports (company_id, id, resource, format, dry_run, is_upload, fingerprint, size, status, source,
                              effects, reading, converted_size, held_until)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::text, $10, $11, $12, $13,
@@ -64,9 +64,9 @@ INSERT = sql(
             DO NOTHING
         RETURNING company_id, id
     ), counted AS (
-        INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'imports', '', 1 FROM made
+        INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'imports', '', 1 FROM inserted
     )
-    SELECT id FROM made WHERE company_id = $1"""
+    SELECT id FROM inserted WHERE company_id = $1"""
 )
 
 FIND_UNFINISHED = sql(

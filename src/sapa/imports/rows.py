@@ -139,7 +139,7 @@ CONVERTED = FileHeader("", [], 0, 0)
 """Of a converted file, which has no header."""
 
 
-async def _give_way() -> None:
+async def _yield_to_others() -> None:
     """Lets other tasks run first. While they have something to do the reader stays away for longer, so that it works
     during the long statements of the batch before, not between the short ones."""
     before = time.perf_counter()
@@ -188,7 +188,7 @@ class RowReader:
                 parts.append(Part(found, records.position, records.line))
             if records.position - self._yielded_at > BYTES_BETWEEN_YIELDS:
                 self._yielded_at = records.position
-                await _give_way()
+                await _yield_to_others()
         return Batch(parts, records.position, records.line, is_last=record is None)
 
     def _converted_row(self, record: FileRecord) -> FileRow | Problem:

@@ -20,7 +20,7 @@ from sapa.imports.conversion import FileReading
 from sapa.imports.converter import UPLOAD_SECONDS, convert_file
 from sapa.imports.queries import WaitingUpload
 from sapa.imports.types import ImportRunning, ImportTakenOver, UnusableFile
-from sapa.imports.work import Until, Work, renew, resume
+from sapa.imports.work import RunningImport, Until, renew, resume
 from sapa.work.leases import new_holder
 from sapa.work.loops import repeat_when_due
 
@@ -56,45 +56,45 @@ async def _import_for_a_turn(database: Database, upload: WaitingUpload, stopping
     async with database.transaction() as tx:
         company = await access.get_company(tx, upload.company_id)
         job = await actions.claim(tx, company, upload.id, holder)
-    work = Work(database, company, job, holder, actions.read_upload(database, company, upload.id))
+    running = RunningImport(database, company, job, holder, actions.read_upload(database, company, upload.id))
     try:
-        await _resume(work, lambda: stopping.is_set() or time.monotonic() > ends)
+        await _resume(running, lambda: stopping.is_set() or time.monotonic() > ends)
     except BaseException as error:
         is_unexpected = _is_unexpected(error)
         if is_unexpected:
             log.exception("import failed", company_id=company.id, import_id=job.id)
-        await _release(work, is_unexpected=is_unexpected)
+        await _release(running, is_unexpected=is_unexpected)
         if not is_unexpected:
             raise
 
 
-async def _resume(work: Work, until: Until) -> None:
+async def _resume(running: RunningImport, until: Until) -> None:
     refusal = None
     try:
-        if work.job.reading is not None and not work.job.is_converted:
-            work = await _convert(work, work.job.reading)
-        is_done = await resume(work, _ignore_progress, until)
+        if running.job.reading is not None and not running.job.is_converted:
+            running = await _convert(running, running.job.reading)
+        is_done = await resume(running, _ignore_progress, until)
     except UnusableFile as error:
         refusal, is_done = error.message, True
-    async with work.database.transaction() as tx:
+    async with running.database.transaction() as tx:
         if not is_done:
-            await actions.release(tx, work.company, work.job.id, work.holder)
+            await actions.release(tx, running.company, running.job.id, running.holder)
             return
-        done = await actions.finish(tx, work.company, work.job.id, work.holder, refusal)
-    log.info("import finished", company_id=work.company.id, import_id=done.id, status=done.status, rows=done.rows)
+        done = await actions.finish(tx, running.company, running.job.id, running.holder, refusal)
+    log.info("import finished", company_id=running.company.id, import_id=done.id, status=done.status, rows=done.rows)
 
 
-async def _convert(work: Work, reading: Raw) -> Work:
+async def _convert(running: RunningImport, reading: Raw) -> RunningImport:
     """Replaces the uploaded file by its converted form, and holds the import meanwhile."""
     with NamedTemporaryFile() as source, TemporaryFile() as target:
-        async with work.database.connection() as db:
-            source.write(await actions.get_upload(db, work.company, work.job.id))
+        async with running.database.connection() as db:
+            source.write(await actions.get_upload(db, running.company, running.job.id))
         source.flush()
 
         async def write(piece: bytes) -> None:
             target.write(piece)
 
-        holding = asyncio.create_task(_keep_holding(work))
+        holding = asyncio.create_task(_keep_holding(running))
         try:
             request = msgspec.json.decode(reading, type=FileReading)
             size = await convert_file(Path(source.name), request, write, UPLOAD_SECONDS)
@@ -102,16 +102,16 @@ async def _convert(work: Work, reading: Raw) -> Work:
             holding.cancel()
         target.seek(0)
         chunks = iter(lambda: target.read(queries.CHUNK), b"")
-        async with work.database.transaction() as tx:
-            await actions.store_converted(tx, work.company, work.job.id, work.holder, size, chunks)
-    return msgspec.structs.replace(work, job=msgspec.structs.replace(work.job, converted_size=size))
+        async with running.database.transaction() as tx:
+            await actions.store_converted(tx, running.company, running.job.id, running.holder, size, chunks)
+    return msgspec.structs.replace(running, job=msgspec.structs.replace(running.job, converted_size=size))
 
 
-async def _keep_holding(work: Work) -> None:
+async def _keep_holding(running: RunningImport) -> None:
     while True:
         await asyncio.sleep(queries.HOLD_SECONDS / 3)
         with suppress(DatabaseAway):
-            await renew(work)
+            await renew(running)
 
 
 def _is_unexpected(error: BaseException) -> bool:
@@ -119,12 +119,12 @@ def _is_unexpected(error: BaseException) -> bool:
     return isinstance(error, Exception) and not isinstance(error, DatabaseAway | ImportTakenOver)
 
 
-async def _release(work: Work, *, is_unexpected: bool) -> None:
+async def _release(running: RunningImport, *, is_unexpected: bool) -> None:
     """Lets the next worker resume at once. Without a database the hold expires automatically."""
     end = actions.record_failure if is_unexpected else actions.release
     with suppress(DatabaseAway, ImportTakenOver):
-        async with work.database.transaction() as tx:
-            await end(tx, work.company, work.job.id, work.holder)
+        async with running.database.transaction() as tx:
+            await end(tx, running.company, running.job.id, running.holder)
 
 
 def _ignore_progress(position: int, rows: int) -> None:

@@ -37,10 +37,6 @@ _SHOWN = {
 }
 ENTRY_COLUMNS = ", ".join(_SHOWN.get(name, name) for name in LedgerEntry.__struct_fields__)
 
-WALLET_COLUMNS = """id, company_id, customer_id, available::text AS available_points, reserved::text AS reserved_points,
-           lifetime_earned::text AS lifetime_earned_points, lifetime_burned::text AS lifetime_burned_points,
-           version::text AS version, last_ledger_at, created_at, updated_at"""
-
 # A wallet is as old as its customer, though it is stored at its first use. A concurrent delete of the customer waits
 # for the lock, and then finds the wallet.
 CREATE_WALLETS = sql(

@@ -205,10 +205,10 @@ class McpServer:
                 tools = await self._catalogue.encode_list(request.key, request.selection)
                 return {"tools": tools, **(CACHE if is_modern else {})}
             case "server/discover" if is_modern:
-                return {"supportedVersions": VERSIONS, **_introduce(request.key), **CACHE}
+                return {"supportedVersions": VERSIONS, **_build_server_info(request.key), **CACHE}
             case "initialize" if not is_modern:
                 version = params.protocol_version if params.protocol_version in LEGACY else LEGACY[0]
-                return {"protocolVersion": version, "serverInfo": SERVER_INFO, **_introduce(request.key)}
+                return {"protocolVersion": version, "serverInfo": SERVER_INFO, **_build_server_info(request.key)}
             case "ping" if not is_modern:
                 return {}
             case unknown:
@@ -238,7 +238,7 @@ class McpServer:
         if request.limited is not None:
             raise request.limited
         request.selection.check(tool)
-        tool.endpoint.permit(request.key)
+        tool.endpoint.check_rights(request.key)
         content = build_request(tool, arguments)
         fill_call(call, content)
         return await self._edge.execute(call, request.key, tool.endpoint, content.path_values)
@@ -264,7 +264,7 @@ class McpServer:
         return tool
 
 
-def _introduce(key: Key) -> dict[str, object]:
+def _build_server_info(key: Key) -> dict[str, object]:
     return {"capabilities": CAPABILITIES, "instructions": INSTRUCTIONS + ENVIRONMENTS[key.company.is_test]}
 
 

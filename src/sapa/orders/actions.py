@@ -96,13 +96,13 @@ async def place(
     *,
     placed_at: datetime | None = None,
     sold: Sequence[LineItemVariant | None] = (),
-    by: ChangeActor = SYSTEM,
+    actor: ChangeActor = SYSTEM,
 ) -> Order:
-    """A new order. For an imported one, pass when it was `placed_at` and which variant each line `sold`."""
+    """Places an order. For an imported one, pass when it was `placed_at` and which variant each line `sold`."""
     variants = await stock.list_on_sale(tx, company, list_variant_ids(body.line_items))
     order = with_sold(build_new_order(company, body, variants), sold)
     customer = await find_or_create_customer(tx, company, body.customer_id, body.customer)
-    return await place_new(tx, company, order, customer, placed_at=placed_at, by=by)
+    return await place_new(tx, company, order, customer, placed_at=placed_at, actor=actor)
 
 
 async def place_new(
@@ -112,13 +112,13 @@ async def place_new(
     customer: CustomerRef | None,
     *,
     placed_at: datetime | None = None,
-    by: ChangeActor = SYSTEM,
+    actor: ChangeActor = SYSTEM,
 ) -> Order:
-    """A new order that was checked and priced before."""
+    """Places an order that is already checked and priced."""
     taken = await stock.take(tx, company, count_units(new.priced.line_items))
     order = build_placed(ORDER_ID.new(), new, begin(new), customer)
     announcement = announce_new(order, is_silent=is_silent(tx))
-    inserted = await queries.insert_order(tx, company.id, order, customer, taken, placed_at, by, announcement)
+    inserted = await queries.insert_order(tx, company.id, order, customer, taken, placed_at, actor, announcement)
     order = msgspec.structs.replace(
         order, order_number=inserted.order_number, created_at=inserted.created_at, updated_at=inserted.updated_at
     )
@@ -128,7 +128,7 @@ async def place_new(
     return order
 
 
-async def update(tx: Tx, company: Company, id: str, patch: OrderPatch, *, by: ChangeActor = SYSTEM) -> Order:
+async def update(tx: Tx, company: Company, id: str, patch: OrderPatch, *, actor: ChangeActor = SYSTEM) -> Order:
     """Writes and announces nothing when nothing changes."""
     stored = await _lock(tx, company, id)
     before = revision_of(stored)
@@ -139,11 +139,11 @@ async def update(tx: Tx, company: Company, id: str, patch: OrderPatch, *, by: Ch
         return stored.order
     after = await _move_stock(tx, company, before, after)
     action: Action = "edited" if is_edit(patch) and after.priced != before.priced else "updated"
-    return await _save(tx, company, stored, before, after, action, by)
+    return await _save(tx, company, stored, before, after, action, actor)
 
 
 async def record_payment(
-    tx: Tx, company: Company, id: str, body: PaymentIn, *, by: ChangeActor = SYSTEM
+    tx: Tx, company: Company, id: str, body: PaymentIn, *, actor: ChangeActor = SYSTEM
 ) -> tuple[Payment, bool]:
     """The payment, and whether it is new: one with the same reference is recorded once."""
     require_names(body)
@@ -157,12 +157,12 @@ async def record_payment(
     payment = build_payment(stored.currency, body, paid_at, stored.now)
     require_outstanding(before.balance, payment.amount)
     after = with_balance(before, add_payment(before.balance, before.priced.total, payment))
-    await _save(tx, company, stored, before, after, "payment_recorded", by, payment.id)
+    await _save(tx, company, stored, before, after, "payment_recorded", actor, payment.id)
     return payment, True
 
 
 async def record_past_payment(
-    tx: Tx, company: Company, id: str, body: PaymentIn, *, has_method: bool, may_exceed: bool, by: ChangeActor
+    tx: Tx, company: Company, id: str, body: PaymentIn, *, has_method: bool, may_exceed: bool, actor: ChangeActor
 ) -> None:
     """A payment of an imported order. One that somebody had recorded by setting the status has no method. It may exceed
     the outstanding amount if the order cost more when it was made."""
@@ -175,11 +175,11 @@ async def record_past_payment(
     if not has_method:
         payment = msgspec.structs.replace(payment, method=None)
     after = with_balance(before, add_payment(before.balance, before.priced.total, payment))
-    await _save(tx, company, stored, before, after, "payment_recorded", by, payment.id)
+    await _save(tx, company, stored, before, after, "payment_recorded", actor, payment.id)
 
 
 async def record_collected(
-    tx: Tx, company: Company, id: str, body: PaymentIn, *, by: ChangeActor = SYSTEM
+    tx: Tx, company: Company, id: str, body: PaymentIn, *, actor: ChangeActor = SYSTEM
 ) -> Payment | None:
     """A payment that a carrier collected, by its reference once: at most the outstanding amount is recorded. None if
     nothing was outstanding, or the order is refunded."""
@@ -188,12 +188,12 @@ async def record_collected(
     amount = min(body.amount, revision.balance.outstanding)
     if existing is not None or amount <= 0 or revision.state.real_status == "refunded":
         return existing
-    payment, _ = await record_payment(tx, company, id, msgspec.structs.replace(body, amount=amount), by=by)
+    payment, _ = await record_payment(tx, company, id, msgspec.structs.replace(body, amount=amount), actor=actor)
     return payment
 
 
 async def refund(
-    tx: Tx, company: Company, id: str, body: RefundIn, *, at: datetime | None = None, by: ChangeActor = SYSTEM
+    tx: Tx, company: Company, id: str, body: RefundIn, *, at: datetime | None = None, actor: ChangeActor = SYSTEM
 ) -> Refund:
     """Returns money, at most what was paid, and units to the stock, at most those that the order took from it. For an
     imported refund, pass when it was made."""
@@ -204,26 +204,26 @@ async def refund(
     restocking = build_restocking(before.priced.line_items, body, before.taken)
     tracked = await stock.restock(tx, company, restocking.returned)
     lines = count_restocked(planned.refund.line_items, restocking, before.priced.line_items, tracked)
-    made = msgspec.structs.replace(planned.refund, line_items=lines)
-    priced = msgspec.structs.replace(before.priced, line_items=refund_lines(before.priced.line_items, made))
-    balance = add_refund(before.balance, priced, msgspec.structs.replace(planned, refund=made))
+    new_refund = msgspec.structs.replace(planned.refund, line_items=lines)
+    priced = msgspec.structs.replace(before.priced, line_items=refund_lines(before.priced.line_items, new_refund))
+    balance = add_refund(before.balance, priced, msgspec.structs.replace(planned, refund=new_refund))
     revised = msgspec.structs.replace(before, priced=priced, taken=restocking.taken)
     after = derive_fulfilment(with_balance(revised, balance))
-    await _save(tx, company, stored, before, after, "refund_recorded", by, made.id)
-    return made
+    await _save(tx, company, stored, before, after, "refund_recorded", actor, new_refund.id)
+    return new_refund
 
 
-async def fulfil(tx: Tx, company: Company, id: str, body: FulfillmentIn, *, by: ChangeActor = SYSTEM) -> Fulfillment:
-    """Hands over units: the given ones, or all that are open."""
+async def fulfil(tx: Tx, company: Company, id: str, body: FulfillmentIn, *, actor: ChangeActor = SYSTEM) -> Fulfillment:
+    """Hands over the units that the body names, or all that are open."""
     stored = await _lock(tx, company, id)
     before = revision_of(stored)
     if before.state.status != "active":
         raise InvalidTransition(f"Units are fulfilled only while the order is active; it is {before.state.status}.")
     if body.shipment_id is not None and await SHIPMENTS.installed.find_order_id(tx, company, body.shipment_id) != id:
         raise Invalid.field("shipmentId", "is not the id of a shipment of this order")
-    made = build_fulfillment(before.priced.line_items, body.line_items, body.shipment_id, stored.now)
-    await _save(tx, company, stored, before, with_fulfillment(before, made), "fulfilled", by, made.id)
-    return made
+    fulfillment = build_fulfillment(before.priced.line_items, body.line_items, body.shipment_id, stored.now)
+    await _save(tx, company, stored, before, with_fulfillment(before, fulfillment), "fulfilled", actor, fulfillment.id)
+    return fulfillment
 
 
 async def fulfil_by_shipment(tx: Tx, company: Company, id: str, shipment_id: str) -> None:
@@ -238,7 +238,7 @@ async def fulfil_by_shipment(tx: Tx, company: Company, id: str, shipment_id: str
 
 
 async def record_earlier_changes(tx: Tx, company: Company, id: str) -> None:
-    """Records what code of an earlier version did not record; nothing if there is nothing to record."""
+    """Adds the payments, refunds and fulfilments that a process of an earlier version left out, if there are any."""
     await _lock(tx, company, id)
 
 
@@ -274,7 +274,7 @@ async def find_or_create_customer(
 
 
 async def _lock(tx: Tx, company: Company, id: str) -> StoredOrder:
-    """Records first what code of an earlier version, which ran during an upgrade, did not record."""
+    """Locks the order. Adds first what a process of an earlier version left out during an upgrade."""
     stored = await queries.lock_order(tx, company.id, id)
     if stored.is_complete and stored.is_recorded:
         return stored
@@ -342,10 +342,10 @@ async def _save(
     before: Revision,
     after: Revision,
     action: Action,
-    by: ChangeActor,
+    actor: ChangeActor,
     reference: str | None = None,
 ) -> Order:
-    entry = NewHistoryEntry(action, by, reference, build_changes(before, after))
+    entry = NewHistoryEntry(action, actor, reference, build_changes(before, after))
     transfers = build_transfers(before.balance, after.balance)
     order = build_revised(stored, before, after)
     announcement = announce_change(order, before.state, after.state, is_silent=is_silent(tx))
@@ -385,7 +385,7 @@ async def _find_or_create_by_contact(tx: Tx, company: Company, body: OrderCustom
     try:
         return build_ref(await customers.find_or_create(tx, company, build_contact(body)))
     except Invalid as error:
-        raise in_customer(error) from None
+        raise build_customer_error(error) from None
 
 
 def check_contact(company: Company, body: OrderCustomerIn) -> None:
@@ -393,14 +393,14 @@ def check_contact(company: Company, body: OrderCustomerIn) -> None:
     try:
         customers.check(company, build_contact(body))
     except Invalid as error:
-        raise in_customer(error) from None
+        raise build_customer_error(error) from None
 
 
 def build_contact(body: OrderCustomerIn) -> CustomerIn:
     return CustomerIn(**{name: getattr(body, name) for name in OrderCustomerIn.__struct_fields__})
 
 
-def in_customer(error: Invalid) -> Invalid:
+def build_customer_error(error: Invalid) -> Invalid:
     """The error of the customer, with its fields named as in the order."""
     if not error.details:
         return Invalid(error.message, details=[FieldError("customer", error.message)])

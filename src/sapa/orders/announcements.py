@@ -29,7 +29,7 @@ _CREATED_AND_UPDATED = b'","updatedAt":"' + _UPDATED
 
 
 class NewOrderAnnouncement(Struct, frozen=True):
-    """The event and the timeline entry of a new order, in the pieces between which its number and instants stand."""
+    """The event and the timeline entry of a new order, split where the database inserts its number and timestamps."""
 
     event_id: str | None
     """None if no event is recorded."""
@@ -42,7 +42,7 @@ class NewOrderAnnouncement(Struct, frozen=True):
 
 
 class OrderAnnouncement(Struct, frozen=True):
-    """The event and the timeline entries of a changed order; the body lacks its last instant."""
+    """The event and the timeline entries of a changed order. The database adds `updatedAt` at the end of the body."""
 
     event_id: str | None
     event_kind: str
@@ -52,7 +52,7 @@ class OrderAnnouncement(Struct, frozen=True):
 
 
 def announce_new(order: Order, *, is_silent: bool) -> NewOrderAnnouncement:
-    """Of an order without its number and instants."""
+    """`order` has no number and no timestamps yet."""
     start, middle, end = encode(order).partition(_NUMBER)
     entries = encode_entries(build_entries(order, None, NEW))
     entries_start, log, entries_end = entries.document.decode().partition(_LOG)
@@ -67,7 +67,7 @@ def announce_new(order: Order, *, is_silent: bool) -> NewOrderAnnouncement:
 
 
 def announce_change(order: Order, before: OrderState, after: OrderState, *, is_silent: bool) -> OrderAnnouncement:
-    """Of an order without its last instant."""
+    """`order` has no `updatedAt` yet."""
     entries = encode_entries(build_entries(order, before, after))
     return OrderAnnouncement(
         event_id=None if is_silent else EVENT_ID.new(),
@@ -78,7 +78,7 @@ def announce_change(order: Order, before: OrderState, after: OrderState, *, is_s
 
 
 def build_placed(id: str, new: NewOrder, revision: Revision, customer: CustomerRef | None) -> Order:
-    """The order as it will be stored, without its number and instants. An order without an own id has ours."""
+    """The order as it will be stored, without number and timestamps. `orderId` is our id unless the caller sent one."""
     state, priced, balance = revision.state, revision.priced, revision.balance
     return Order(
         id=id,
@@ -115,7 +115,7 @@ def build_placed(id: str, new: NewOrder, revision: Revision, customer: CustomerR
 
 
 def build_revised(stored: StoredOrder, before: Revision, after: Revision) -> Order:
-    """The order as it will be stored, without its last instant."""
+    """The order as it will be stored, without `updatedAt`."""
     changes: dict[str, object] = {
         "status": after.state.status,
         "fulfillment_status": after.state.fulfillment_status,

@@ -100,7 +100,7 @@ async def create_order(call: Call, body: OrderIn) -> Order:
     Discounts of the order are spread over its lines in proportion to what they cost. Percentages and tax rates are
     computed for each line and rounded half up to the currency's decimal places.
     """
-    return await actions.place(call.db, call.company, body, by=call.actor)
+    return await actions.place(call.db, call.company, body, actor=call.actor)
 
 
 @routes.get("/{id}", scope=Scope.ORDERS_READ, raises=[NotFound])
@@ -124,7 +124,7 @@ async def update_order(call: Call, id: OrderId, body: OrderPatch) -> Order:
     shipping lines, fees and taxes change while the order is active. The stock changes by the difference, and
     `outstanding` shows what is to be paid or, if it is negative, to be refunded.
     """
-    return await actions.update(call.db, call.company, id, body, by=call.actor)
+    return await actions.update(call.db, call.company, id, body, actor=call.actor)
 
 
 @routes.post(
@@ -139,7 +139,7 @@ async def record_order_payment(call: Call, id: OrderId, body: PaymentIn) -> Paym
     At most the outstanding amount. A payment with the same reference, amount and method is recorded once: the response
     is then 200 with the existing payment.
     """
-    payment, is_new = await actions.record_payment(call.db, call.company, id, body, by=call.actor)
+    payment, is_new = await actions.record_payment(call.db, call.company, id, body, actor=call.actor)
     return Created(payment) if is_new else payment
 
 
@@ -156,7 +156,7 @@ async def refund_order(call: Call, id: OrderId, body: RefundIn) -> Refund:
     an `amount` to refund another sum; it is at most what was paid and not refunded yet. Units with `restock` go back
     into the stock. Refunding everything does not change the order's status.
     """
-    return await actions.refund(call.db, call.company, id, body, by=call.actor)
+    return await actions.refund(call.db, call.company, id, body, actor=call.actor)
 
 
 @routes.post(
@@ -170,7 +170,7 @@ async def fulfill_order(call: Call, id: OrderId, body: FulfillmentIn = ALL_OPEN_
     Without `lineItems`, all open units. The order is fulfilled when every line is. A shipment that is picked up fulfils
     all open units of its order, unless you named it here.
     """
-    return await actions.fulfil(call.db, call.company, id, body, by=call.actor)
+    return await actions.fulfil(call.db, call.company, id, body, actor=call.actor)
 
 
 def _filters(query: OrdersQuery) -> dict[str, Any]:

@@ -332,7 +332,7 @@ FINISH_COPIES = sql("DELETE FROM customer_copies WHERE company_id = $1 AND custo
 
 
 async def get_order(db: Connection, company_id: int, id: str) -> Order:
-    return _found(await GET.find(db, company_id, id))
+    return _or_not_found(await GET.find(db, company_id, id))
 
 
 async def find_by_order_id(db: Connection, company_id: int, order_id: str) -> Order | None:
@@ -411,7 +411,7 @@ async def update_order(
 
 
 async def mark_recorded(tx: Tx, company_id: int, id: str) -> None:
-    """The statuses need no payment, refund or fulfilment that the order does not have."""
+    """Marks an order that has every payment, refund and fulfilment that its statuses imply."""
     await MARK_RECORDED.run(tx, company_id, id)
 
 
@@ -466,7 +466,7 @@ async def finish_copies(tx: Tx, update: CopyUpdate) -> None:
     await FINISH_COPIES.run(tx, update.company_id, update.customer_id)
 
 
-def _found(order: Order | None) -> Order:
+def _or_not_found(order: Order | None) -> Order:
     if order is None:
         raise NotFound
     return order

@@ -51,7 +51,7 @@ NEXT_PAYMENT: dict[FinancialStatus, tuple[FinancialStatus, ...]] = {
 }
 
 ROUTES = {"partially_paid": "POST /orders/{id}/payments", "partially_refunded": "POST /orders/{id}/refunds"}
-"""What records a part; a part cannot be set."""
+"""Statuses that cannot be set, each with the endpoint that leads to it."""
 
 RESTOCKS = {"cancelled", "refunded"}
 
@@ -182,7 +182,7 @@ def _fulfil(revision: Revision, patch: OrderPatch, now: str) -> Revision:
 
 
 def _set_fulfilment(revision: Revision, target: FulfillmentStatus, now: str) -> Revision:
-    """Every line to all of its units or to none."""
+    """Fulfils all units of every line, or none."""
     lines, balance = revision.priced.line_items, revision.balance
     if target == "fulfilled":
         return with_fulfillment(revision, build_fulfillment(lines, None, None, now))

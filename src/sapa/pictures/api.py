@@ -25,8 +25,8 @@ async def upload_product_picture(call: UploadCall) -> ProductPicture:
 
     Send a JPEG, PNG, WebP or GIF file as the body, or as the only file of a multipart form. Then name its `pictureUrl`
     in `media` or `medias` of a product, or in `media` of a variant. The address cannot be guessed and needs no key. A
-    picture that no product names is deleted after 24 hours, the others when the last product that names them is deleted
-    or names them no more.
+    picture that no product names is deleted after 24 hours. Any other is deleted when the last product that names it is
+    deleted or no longer names it.
 
     A picture has at most 25 MiB (the operator may change that). A company can upload 20 files a minute.
     """

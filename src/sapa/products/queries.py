@@ -53,7 +53,7 @@ INSERT = sql(
     f"""
     WITH counted AS (
         INSERT INTO counter_deltas (company_id, counter, cell, delta) VALUES ($1, 'products', $4, 1)
-    ), made AS (
+    ), inserted AS (
         INSERT INTO products AS r (company_id, id, {WRITTEN.listed})
         VALUES ($1, $2, {WRITTEN.numbered(5)})
         RETURNING {_columns("$3::json")}
@@ -62,7 +62,7 @@ INSERT = sql(
                               media, inventory_quantity)
         {VARIANT_ROWS}
     )
-    TABLE made""",
+    TABLE inserted""",
     row=Product,
 )
 
@@ -118,7 +118,7 @@ LISTING = Listing(
 
 
 async def get_product(db: Connection, company_id: int, id: str) -> Product:
-    return _found(await GET.find(db, company_id, id))
+    return _or_not_found(await GET.find(db, company_id, id))
 
 
 async def lock_product(tx: Tx, company_id: int, id: str) -> Product:
@@ -132,11 +132,11 @@ async def find_locked_by_product_id(tx: Tx, company_id: int, product_id: str) ->
 
 
 async def insert_product(tx: Tx, company_id: int, id: str, draft: ProductDraft) -> Product:
-    return _found(await INSERT.find(tx, company_id, id, *_values(draft)))
+    return _or_not_found(await INSERT.find(tx, company_id, id, *_values(draft)))
 
 
 async def update_product(tx: Tx, company_id: int, id: str, draft: ProductDraft) -> Product:
-    return _found(await UPDATE.find(tx, company_id, id, *_values(draft)))
+    return _or_not_found(await UPDATE.find(tx, company_id, id, *_values(draft)))
 
 
 async def delete_product(tx: Tx, company_id: int, id: str) -> None:
@@ -158,7 +158,7 @@ def stream_all_products(tx: Tx, company_id: int) -> AsyncIterator[list[Product]]
     return LIST_ALL.stream(tx, company_id)
 
 
-def _found(product: Product | None) -> Product:
+def _or_not_found(product: Product | None) -> Product:
     if product is None:
         raise NotFound
     return product

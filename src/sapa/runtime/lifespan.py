@@ -20,15 +20,15 @@ async def run_lifespan(app: App) -> AsyncIterator[dict[str, Any]]:
     from_app: asyncio.Queue[Message] = asyncio.Queue()
     scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}, "state": state}
     running = asyncio.ensure_future(app(scope, to_app.get, from_app.put))
-    await _tell(running, to_app, from_app, "startup")
+    await _send_event(running, to_app, from_app, "startup")
     try:
         yield state
     finally:
-        await _tell(running, to_app, from_app, "shutdown")
+        await _send_event(running, to_app, from_app, "shutdown")
         await running
 
 
-async def _tell(
+async def _send_event(
     running: asyncio.Future[None], to_app: asyncio.Queue[Message], from_app: asyncio.Queue[Message], step: str
 ) -> None:
     await to_app.put({"type": f"lifespan.{step}"})

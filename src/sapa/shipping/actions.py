@@ -25,7 +25,7 @@ from sapa.shipping.errors import InvalidMove, NotBookable
 from sapa.shipping.providers import LOCAL_PROVIDERS, PROVIDERS
 from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.shipments.validation import ShipmentFacts, build_shipment, list_changed_ends, revise_shipment
-from sapa.shipping.states import BOOKABLE, GONE, is_allowed, list_next
+from sapa.shipping.states import BOOKABLE, CANCELLED, is_allowed, list_next
 from sapa.shipping.stores import actions as stores
 from sapa.shipping.types import Party, ReturnOrigin, Shipment, ShipmentChange, ShipmentIn, ShipmentPatch, StoredShipment
 from sapa.values.company import Company
@@ -72,7 +72,7 @@ async def book(context: AppContext, company: Company, id: str) -> StoredShipment
 
 
 async def list_pickup_cities(context: AppContext, company: Company, provider: str) -> Sequence[CarrierArea]:
-    """Before the transaction, because the carrier may be called."""
+    """Call it before the transaction, because it may call the carrier."""
     if not PROVIDERS[provider].has_pickup_cities:
         return ()
     return await areas.list_coverage(context, company, AreaRequest(provider, "cities", None), None)
@@ -86,7 +86,7 @@ async def _intend_and_send(
 
 
 async def _present(begun: Awaitable[BookingStart]) -> Shipment:
-    """Of a change that books nothing."""
+    """For a change that books nothing."""
     return (await begun).stored.shipment
 
 
@@ -196,9 +196,9 @@ def _move_by_hand(shipment: StoredShipment, to: str) -> StoredShipment:
     if not is_allowed(shipment.shipping_status, to, "caller" if is_back else "manual"):
         allowed = ", ".join(list_next(shipment.shipping_status, "manual")) or "nothing else"
         raise InvalidMove(f"shippingStatus cannot change from {shipment.shipping_status} to {to}; it can be {allowed}.")
-    gone = {"cancelled_by": "user", "cancelled_source": "api"} if to in GONE else {}
+    cancellation = {"cancelled_by": "user", "cancelled_source": "api"} if to in CANCELLED else {}
     poll_at = None if is_back else shipment.poll_at
-    return msgspec.structs.replace(shipment, shipping_status=to, poll_at=poll_at, **gone)
+    return msgspec.structs.replace(shipment, shipping_status=to, poll_at=poll_at, **cancellation)
 
 
 def _acknowledge(shipment: StoredShipment, needs_action: bool) -> StoredShipment:

@@ -53,7 +53,7 @@ REBOOKABLE = frozenset({"booking_failed", "no_driver", "rejected", "cancelled", 
 
 BOOKABLE = frozenset({"draft", "awaiting"}) | REBOOKABLE
 EDITABLE = frozenset({"draft", "awaiting", "booking_failed", "no_driver", "rejected"})
-GONE = frozenset({"cancelled", "cancelled_by_business"})
+CANCELLED = frozenset({"cancelled", "cancelled_by_business"})
 ACCEPTED = frozenset(GROUPS["accepted"])
 UNDER_WAY = frozenset({"picked_up", "in_transit", "out_for_delivery", "delivery_failed", "delivered"})
 """A shipment in one of these has been picked up."""
@@ -62,7 +62,7 @@ WITHOUT_CASH = frozenset({*GROUPS["returned"], *GROUPS["cancelled"], "lost"})
 """No cash is collected from its receiver any more."""
 
 NOT_BOOKED_YET = frozenset({"booking", "booking_unknown", "booking_failed"})
-TROUBLED = frozenset({"no_driver", "rejected", "lost"})
+FAILED = frozenset(GROUPS["failed"])
 
 _ACCEPTED = " ".join(GROUPS["accepted"])
 _IN_DELIVERY = " ".join(GROUPS["in_delivery"])

@@ -320,7 +320,7 @@ LISTING = Listing(
 
 
 async def get_ticket(db: Connection, company_id: int, id: str) -> Ticket:
-    return _found(await GET.find(db, company_id, id))
+    return _or_not_found(await GET.find(db, company_id, id))
 
 
 async def get_reply_target(db: Connection, company_id: int, id: str) -> ReplyTarget:
@@ -390,7 +390,7 @@ async def insert_ticket(
 
 async def update_ticket(tx: Tx, company_id: int, ticket: LockedTicket, clock: Cycle, left: str) -> Ticket:
     """`left` is the counter's cell that the ticket leaves."""
-    return _found(
+    return _or_not_found(
         await UPDATE.find(
             tx, company_id, ticket.id, ticket.customer_id, ticket.identity, ticket.client_number,
             ticket.connected_number, ticket.status, ticket.agent_id, ticket.ai_paused, ticket.cycle, encode(clock),
@@ -462,7 +462,7 @@ async def list_tickets(
     return await LISTING.page(db, company_id, filters, sort, limit, offset)
 
 
-def _found(ticket: Ticket | None) -> Ticket:
+def _or_not_found(ticket: Ticket | None) -> Ticket:
     if ticket is None:
         raise NotFound
     return ticket

@@ -1,4 +1,4 @@
-"""Webhooks: events on their way to receivers. A receiver in Python checks them with `verify`, free of all the rest."""
+"""Webhooks: events on their way to receivers. Python receivers use `verify`, which needs nothing else of Sapa."""
 
 from sapa.webhooks.receiver import VerificationError, verify
 

@@ -64,7 +64,9 @@ class WebhookMessage(Struct, frozen=True):
     body: bytes
 
 
-class Outcome(Struct, frozen=True):
+class SendResult(Struct, frozen=True):
+    """What came of sending one message."""
+
     started_at: datetime
     milliseconds: int
     status: int | None
@@ -75,7 +77,8 @@ class Outcome(Struct, frozen=True):
     address: str | None
     response: bytes
     """The first 4 KB of the response's body, as raw bytes."""
-    retry_uncounted: bool = False
+    is_ours: bool = False
+    """Not the receiver's fault."""
 
     @property
     def delivered(self) -> bool:
@@ -97,7 +100,7 @@ class WebhookSender:
         self._resolver = resolver.GuardedResolver(self._guard, look_up)
         self._connections = ReceiverConnections(self._guard, self._resolver)
 
-    async def send(self, target: Target, message: WebhookMessage) -> Outcome:
+    async def send(self, target: Target, message: WebhookMessage) -> SendResult:
         """One attempt. Every failure of the receiver is an outcome, never an exception."""
         started_at, began = datetime.now(UTC), time.monotonic()
         connection_info = ConnectionInfo()
@@ -113,7 +116,7 @@ class WebhookSender:
         except Exception as error:
             connection_info.abort()
             failure = await self._explain(error, connection_info, parse_url(target.url))
-        return Outcome(
+        return SendResult(
             started_at=started_at,
             milliseconds=round((time.monotonic() - began) * 1000),
             status=status,
@@ -121,7 +124,7 @@ class WebhookSender:
             message=failure.message if failure else None,
             address=connection_info.address,
             response=captured,
-            retry_uncounted=failure.is_ours if failure else False,
+            is_ours=failure.is_ours if failure else False,
         )
 
     async def close(self) -> None:

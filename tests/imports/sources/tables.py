@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from sapa.imports.conversion import FileReading, convert_records, understand
+from sapa.imports.conversion import FileReading, convert_records, recognise_file
 from sapa.imports.sources.interface import ConvertedRow
 from sapa.imports.types import Problem, Resource
 from sapa.orders.document import build_new_order
@@ -31,7 +31,7 @@ def convert(
         region="ID",
         currency=currency,
     )
-    found = list(convert_records(understand(path, reading), reading))
+    found = list(convert_records(recognise_file(path, reading), reading))
     records: list[Any] = [one.value for one in found if isinstance(one, ConvertedRow)]
     return records, [one for one in found if isinstance(one, Problem)]
 

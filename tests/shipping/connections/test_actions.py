@@ -254,7 +254,7 @@ async def test_connecting_asks_the_carrier_first(context: AppContext, owner: Com
     assert info.last_error is None
 
 
-async def test_a_test_of_an_account_is_remembered(context: AppContext, owner: Company) -> None:
+async def test_a_test_of_an_account_is_cached(context: AppContext, owner: Company) -> None:
     await connect(context, owner)
     async with open_peer() as peer:
         live = reach(context, peer.address)

@@ -78,7 +78,7 @@ async def test_parcels_cost_what_distance_and_weight_make_them(sandbox: httpx.As
 
 
 async def test_a_cached_quote_is_the_same_as_the_first(sandbox: httpx.AsyncClient) -> None:
-    """Also for another item: it has the same price, and its response is not remembered."""
+    """Also for another item: it has the same price, and its response is not cached."""
     package = {"weight": 1, "length": 61, "width": 50, "height": 40}
     first, second = [await ask(sandbox, package={**package, "itemName": name}) for name in ("Kopi Gayo", "Teh Solok")]
     assert first.json() == second.json()
@@ -283,7 +283,7 @@ async def test_a_quote_is_cached_for_some_minutes(
             "WHERE company_id = $1",
             company.test,
         )
-    named = {**MENTENG, "name": "Ayu"}  # another request with the same price: this one is not remembered
+    named = {**MENTENG, "name": "Ayu"}  # another request with the same price: this one is not cached
     assert {option["courier"] for option in await list_options(sandbox, origin=named)} == {
         f"kept {option['courier']}" for option in parcel
     }

@@ -22,7 +22,7 @@ from sapa.db.pool import Database, open_database
 from sapa.shipping.carriers.interface import CarrierEvent, Driver
 from sapa.shipping.shipments import queries as shipments
 from sapa.shipping.shipments.validation import build_draft
-from sapa.shipping.states import GONE, MOVES, STATUSES, is_allowed
+from sapa.shipping.states import CANCELLED, MOVES, STATUSES, is_allowed
 from sapa.shipping.tracking import queries as tracking
 from sapa.shipping.tracking.actions import apply_events
 from sapa.shipping.tracking.status_changes import build_change
@@ -71,7 +71,7 @@ def test_whatever_a_carrier_says_the_state_is_allowed(status: str, provider: str
 
 def test_every_allowed_move_of_a_carrier_can_be_made() -> None:
     for status, row in MOVES.items():
-        for to in row.get("carrier", frozenset()) - GONE:
+        for to in row.get("carrier", frozenset()) - CANCELLED:
             stored = msgspec.structs.replace(build_draft(SHOP, "instant_carrier"), shipping_status=status)
             event = CarrierEvent("1", START, to, "said")
             assert build_change(stored, event, "carrier_webhook").shipment.shipping_status == to, (status, to)

@@ -16,7 +16,7 @@ from sapa.webhooks.dispatch import settler as settler_module
 from sapa.webhooks.dispatch.dispatcher import Dispatcher
 from sapa.webhooks.dispatch.settler import Settler
 from sapa.webhooks.dispatch.slots import ActiveLane
-from sapa.webhooks.dispatch.types import Result
+from sapa.webhooks.dispatch.types import AttemptResult
 from tests.conftest import Installation
 from tests.db.scratch import Scratch, connect, migrated_database
 from tests.factories import Environments, make_company, make_endpoint
@@ -163,8 +163,10 @@ async def test_a_value_that_does_not_fit_holds_up_nobody(
     assert stored == dict(zip(ids, ["delivered", "failed", "delivered"], strict=True))
 
 
-def build_delivered(company_id: int, endpoint_id: str, epoch: int, delivery_id: str, milliseconds: int) -> Result:
-    return Result(
+def build_delivered(
+    company_id: int, endpoint_id: str, epoch: int, delivery_id: str, milliseconds: int
+) -> AttemptResult:
+    return AttemptResult(
         company_id=company_id,
         endpoint_id=endpoint_id,
         epoch=epoch,

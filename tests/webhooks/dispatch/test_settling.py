@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sapa.db.pool import Database
 from sapa.values.sealing import Vault
 from sapa.webhooks.dispatch.settling import fold_failures, settle
-from sapa.webhooks.dispatch.types import MOST_FAILURES, Result
+from sapa.webhooks.dispatch.types import MOST_FAILURES, AttemptResult
 from sapa.webhooks.endpoints import actions
 from sapa.webhooks.types import Missed
 from tests.cli.command import sapa
@@ -177,7 +177,7 @@ async def test_a_resumed_endpoint_has_all_its_chances_again(
     assert await count(post, "SELECT count(*) FROM notices WHERE company_id = $1", client.live) == 1
 
 
-def build_result(company_id: int, endpoint_id: str, number: int, error: str | None, **more: Any) -> Result:
+def build_result(company_id: int, endpoint_id: str, number: int, error: str | None, **more: Any) -> AttemptResult:
     fields: dict[str, Any] = {
         "company_id": company_id,
         "endpoint_id": endpoint_id,
@@ -193,7 +193,7 @@ def build_result(company_id: int, endpoint_id: str, number: int, error: str | No
         "address": None,
         "response": b"\x00\xff",
     }
-    return Result(**fields | more)
+    return AttemptResult(**fields | more)
 
 
 async def hold(post: Database, seal: Vault, company_id: int, url: str, deliveries: int) -> str:

@@ -31,7 +31,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def make_lane(company_id: int, deliveries: int, failures: int = 0, resources: int = 1_000_000) -> ActiveLane:
     lane = ActiveLane(company_id, Grant(f"whe_{next(_numbers)}", 1, failures), until=1e12)
     lane.fresh_until = 1e12
-    lane.add_stock(make_deliveries(lane, deliveries, resources), deliveries + 1)
+    lane.add_deliveries(make_deliveries(lane, deliveries, resources), deliveries + 1)
     return lane
 
 

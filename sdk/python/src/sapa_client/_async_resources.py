@@ -161,7 +161,7 @@ class AsyncAgentsResource(AsyncResource):
         )
 
     async def get_notification_settings(self, id: int) -> models.AgentNotificationSettings:
-        """Get what an agent's user hears of at the console and by mail.
+        """Get which notifications an agent's user gets in the console and by mail.
 
         Needs the scope `messages:READ`.
         """
@@ -180,7 +180,7 @@ class AsyncAgentsResource(AsyncResource):
         mail: bool | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
     ) -> models.AgentNotificationSettings:
-        """Change what an agent's user hears of at the console and by mail.
+        """Change which notifications an agent's user gets in the console and by mail.
 
         A field that you leave out keeps its value. People change their own under *Your profile*.
 
@@ -218,7 +218,7 @@ class AsyncAgentsResource(AsyncResource):
         )
 
     async def delete_mention(self, id: int, ticket_id: str, *, idempotency_key: str | None = None) -> None:
-        """Mark a mention as read: the agent is no longer told of it.
+        """Mark a mention as read.
 
         Needs the scope `messages:WRITE`.
         """
@@ -885,10 +885,10 @@ class AsyncChannelsResource(AsyncResource):
     async def list_statuses(
         self,
     ) -> List[models.ChannelStatus]:
-        """List what channels think of your accounts.
+        """List how channels rate your accounts.
 
-        Of the connected accounts that a channel has reported on; only WhatsApp does. A change is the event
-        `channel.status.updated`.
+        Lists the connected accounts that a channel has reported on; only WhatsApp reports. Each change is an
+        event `channel.status.updated`.
 
         Needs the scope `messages:READ`.
         """
@@ -1492,8 +1492,8 @@ class AsyncDraftOrdersResource(AsyncResource):
     ) -> models.DraftOrder:
         """Create a draft order.
 
-        It is priced like an order, takes nothing from the stock and has no number. A customer who is given by
-        phone number or e-mail address is looked up or created when the draft is completed.
+        It is priced like an order, takes nothing from the stock and has no number. A customer with a phone
+        number or e-mail address is looked up or created when the draft is completed.
 
         Needs the scope `orders:WRITE`.
 
@@ -1550,7 +1550,7 @@ class AsyncDraftOrdersResource(AsyncResource):
         """Update an open draft order.
 
         A field that you leave out keeps its value; null clears it. `lineItems` is the whole list: a line with
-        its id keeps its price, a new line of a product variant has the price of now.
+        its id keeps its price, a new line gets the current price of its product variant.
 
         Needs the scope `orders:WRITE`.
 
@@ -3086,8 +3086,8 @@ class AsyncProductsResource(AsyncResource):
 
         Send a JPEG, PNG, WebP or GIF file as the body, or as the only file of a multipart form. Then name its
         `pictureUrl` in `media` or `medias` of a product, or in `media` of a variant. The address cannot be
-        guessed and needs no key. A picture that no product names is deleted after 24 hours, the others when the
-        last product that names them is deleted or names them no more.
+        guessed and needs no key. A picture that no product names is deleted after 24 hours. Any other is
+        deleted when the last product that names it is deleted or no longer names it.
 
         A picture has at most 25 MiB (the operator may change that). A company can upload 20 files a minute.
 
@@ -3815,7 +3815,7 @@ class AsyncScheduledRepliesResource(AsyncResource):
     """Conversations with customers: replies, notes, assignment, resolution, and the settings of support."""
 
     async def list(self, id: str) -> List[models.ScheduledReply]:
-        """List the replies that a ticket sends later, the next one first.
+        """List a ticket's scheduled replies, the next one first.
 
         Those that could not be sent are in the list with the reason, until you delete them.
 
@@ -4572,7 +4572,7 @@ class AsyncShippingResource(AsyncResource):
     async def get_tracking_page_settings(
         self,
     ) -> models.TrackingPageSettings:
-        """Get how the public tracking pages look.
+        """Get the settings of the public tracking pages.
 
         Needs the scope `orders:READ` and the product `CRM`.
         """
@@ -4587,7 +4587,7 @@ class AsyncShippingResource(AsyncResource):
         language: models.Language | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
     ) -> models.TrackingPageSettings:
-        """Change how the public tracking pages look.
+        """Change the settings of the public tracking pages.
 
         Every shipment has a page at its `trackingPage`. It shows your name, colour and logo, the steps of the
         delivery and the city, in Bahasa Indonesia or English, and no other personal data.
@@ -4749,7 +4749,7 @@ class AsyncSlaPoliciesResource(AsyncResource):
         in_business_hours: bool | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
     ) -> models.SlaPolicy:
-        """Create a sla policy.
+        """Create an SLA policy.
 
         The first policy that matches a ticket applies. Targets start with the first message of a cycle.
 
@@ -4781,7 +4781,7 @@ class AsyncSlaPoliciesResource(AsyncResource):
         )
 
     async def get(self, id: str) -> models.SlaPolicy:
-        """Get one sla policy.
+        """Get one SLA policy.
 
         Needs the scope `messages:READ`.
         """
@@ -4801,7 +4801,7 @@ class AsyncSlaPoliciesResource(AsyncResource):
         in_business_hours: bool | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
     ) -> models.SlaPolicy:
-        """Replace a sla policy.
+        """Replace an SLA policy.
 
         Needs the scope `messages:WRITE`.
 
@@ -4831,7 +4831,7 @@ class AsyncSlaPoliciesResource(AsyncResource):
         )
 
     async def delete(self, id: str, *, idempotency_key: str | None = None) -> None:
-        """Delete a sla policy. Tickets keep their current targets until their next change.
+        """Delete an SLA policy. Tickets keep their current targets until their next change.
 
         Needs the scope `messages:WRITE`.
         """
@@ -5275,7 +5275,7 @@ class AsyncTemplatesResource(AsyncResource):
 
         This happens without a call: within five minutes of what the channel reports, every five minutes while
         it reviews a template, and once a day. Templates that were created at the channel appear, templates that
-        were deleted there go, and templates that the channel does not have yet are submitted.
+        were deleted there are removed, and templates that the channel does not have yet are submitted.
 
         Needs the scope `messages:WRITE`.
         """
@@ -5386,9 +5386,9 @@ class AsyncTicketsResource(AsyncResource):
         """Search tickets, those with the newest messages first; at most 50.
 
         Finds every contact, with a customer record or without, by name, address or part of the number on any
-        channel; ids of tickets and customers; and messages that have all the words. Case is ignored.
-        `meta.newestOnly` says whether older tickets may match, too: what very many have is looked for in the
-        newest tickets.
+        channel; ids of tickets and customers; and messages that have all the words. Case is ignored. A term
+        that matches very many is searched in the newest tickets only; `meta.newestOnly` says whether older
+        tickets may match, too.
 
         Needs the scope `messages:READ`.
 

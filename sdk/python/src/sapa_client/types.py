@@ -516,7 +516,7 @@ class AgentIn(Struct, kw_only=True, rename="camel"):
 
 
 class AgentNotificationSettings(Struct, kw_only=True, frozen=True):
-    """What an agent's user hears of in this company, and how. It counts for the live and the test environment."""
+    """Which notifications an agent's user gets in this company, and how, for the live and the test environment."""
 
     kinds: list[str] = []
     """A customer waits in the agent's own ticket (`assigned`) or in one that nobody has (`unassigned`); a note

@@ -124,22 +124,22 @@ async def _report_index(observer: Connection, pid: int, migration: Migration, re
 async def _apply_in_batches(connection: Connection, migration: Migration, report: Report) -> None:
     """Each batch commits together with its position."""
     await connection.execute(_PROGRESS)
-    walk = Walk(connection, migration, await connection.fetch(_KEY, migration.over))
+    batches = TableBatches(connection, migration, await connection.fetch(_KEY, migration.over))
     total = await connection.fetchval(_ROWS, migration.over) or 0
-    await walk.resume()
+    await batches.resume()
     reported = time.monotonic()
-    while not walk.is_finished:
-        await _retry_locked(walk.apply_next, migration, report)
+    while not batches.is_finished:
+        await _retry_locked(batches.apply_next, migration, report)
         if time.monotonic() - reported > _REPORT_SECONDS:
             reported = time.monotonic()
-            report(f"{migration.name}: {walk.rows:,} of about {max(total, walk.rows):,} rows")
+            report(f"{migration.name}: {batches.rows:,} of about {max(total, batches.rows):,} rows")
     async with connection.transaction():
         await connection.execute("DROP TABLE schema_migrations_progress")
         await _record(connection, migration)
 
 
-class Walk:
-    """Over the rows of a table in the order of its primary key."""
+class TableBatches:
+    """Runs a migration over the rows of a table in batches, in the order of its primary key."""
 
     def __init__(self, connection: Connection, migration: Migration, key: list[asyncpg.Record]) -> None:
         self._connection = connection

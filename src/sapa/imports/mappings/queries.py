@@ -14,13 +14,13 @@ GET = sql(f"SELECT {COLUMNS} FROM import_mappings WHERE company_id = $1 AND id =
 
 INSERT = sql(
     f"""
-    WITH made AS (
+    WITH inserted AS (
         INSERT INTO import_mappings (company_id, id, resource, name, mapping) VALUES ($1, $2, $3, $4, $5)
         RETURNING company_id, {COLUMNS}
     ), counted AS (
-        INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'import_mappings', '', 1 FROM made
+        INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'import_mappings', '', 1 FROM inserted
     )
-    SELECT {COLUMNS} FROM made WHERE company_id = $1""",
+    SELECT {COLUMNS} FROM inserted WHERE company_id = $1""",
     row=SavedMapping,
 )
 
@@ -53,15 +53,15 @@ LISTING = Listing(
 
 
 async def get_mapping(db: Connection, company_id: int, id: str) -> SavedMapping:
-    return _found(await GET.find(db, company_id, id))
+    return _or_not_found(await GET.find(db, company_id, id))
 
 
 async def insert_mapping(tx: Tx, company_id: int, id: str, resource: str, name: str, mapping: bytes) -> SavedMapping:
-    return _found(await INSERT.find(tx, company_id, id, resource, name, mapping))
+    return _or_not_found(await INSERT.find(tx, company_id, id, resource, name, mapping))
 
 
 async def update_mapping(tx: Tx, company_id: int, id: str, resource: str, name: str, mapping: bytes) -> SavedMapping:
-    return _found(await UPDATE.find(tx, company_id, id, resource, name, mapping))
+    return _or_not_found(await UPDATE.find(tx, company_id, id, resource, name, mapping))
 
 
 async def delete_mapping(tx: Tx, company_id: int, id: str) -> None:
@@ -75,7 +75,7 @@ async def list_mappings(
     return await LISTING.page(db, company_id, filters, "createdAt:desc", limit, offset)
 
 
-def _found(mapping: SavedMapping | None) -> SavedMapping:
+def _or_not_found(mapping: SavedMapping | None) -> SavedMapping:
     if mapping is None:
         raise NotFound
     return mapping

@@ -29,7 +29,7 @@ async def reconcile(db: Connection, company_id: int, seconds: float = PATIENCE_S
     return Reconciliation(wallets, str(available), str(reserved), len(drifting), drift)
 
 
-async def find_check(db: Connection, company_id: int) -> queries.Check | None:
+async def find_check(db: Connection, company_id: int) -> queries.LedgerCheck | None:
     """The last check of all wallets."""
     return await queries.find_check(db, company_id)
 

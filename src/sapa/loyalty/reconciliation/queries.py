@@ -227,14 +227,14 @@ FIND_DRIFT = sql(
 )
 
 
-class Check(Struct, frozen=True):
+class LedgerCheck(Struct, frozen=True):
     """How many wallets drift, as the worker found in its last round, and when it last checked some."""
 
     drifting: int
     checked_at: str
 
 
-FIND_CHECK = sql("SELECT drifting, checked_at FROM loyalty_checks WHERE company_id = $1", row=Check)
+FIND_CHECK = sql("SELECT drifting, checked_at FROM loyalty_checks WHERE company_id = $1", row=LedgerCheck)
 
 
 class CheckProgress(Struct, frozen=True):
@@ -268,7 +268,7 @@ STORE_ROUND = sql(
 )
 
 
-async def find_check(db: Connection, company_id: int) -> Check | None:
+async def find_check(db: Connection, company_id: int) -> LedgerCheck | None:
     """None while no wallet was checked yet."""
     return await FIND_CHECK.find(db, company_id)
 

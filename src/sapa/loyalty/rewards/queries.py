@@ -180,11 +180,11 @@ LIST_REDEEMERS = sql(
 
 
 async def get_option(db: Connection, company_id: int, id: str) -> RewardOption:
-    return _found(await GET_OPTION.find(db, company_id, id))
+    return _or_not_found(await GET_OPTION.find(db, company_id, id))
 
 
 async def lock_option(tx: Tx, company_id: int, id: str) -> RewardOption:
-    return _found(await LOCK_OPTION.find(tx, company_id, id))
+    return _or_not_found(await LOCK_OPTION.find(tx, company_id, id))
 
 
 async def find_share_locked_option(tx: Tx, company_id: int, id: str) -> RewardOption | None:
@@ -193,11 +193,11 @@ async def find_share_locked_option(tx: Tx, company_id: int, id: str) -> RewardOp
 
 
 async def insert_option(tx: Tx, company_id: int, id: str, terms: RewardTerms) -> RewardOption:
-    return _found(await INSERT_OPTION.find(tx, company_id, id, *_columns(terms)))
+    return _or_not_found(await INSERT_OPTION.find(tx, company_id, id, *_columns(terms)))
 
 
 async def update_option(tx: Tx, company_id: int, id: str, terms: RewardTerms) -> RewardOption:
-    return _found(await UPDATE_OPTION.find(tx, company_id, id, *_columns(terms)))
+    return _or_not_found(await UPDATE_OPTION.find(tx, company_id, id, *_columns(terms)))
 
 
 async def delete_option(tx: Tx, company_id: int, id: str) -> None:
@@ -269,7 +269,7 @@ async def list_redeemers(
     return await LIST_REDEEMERS.all(db, company_id, option_id, limit, offset), total
 
 
-def _found(option: RewardOption | None) -> RewardOption:
+def _or_not_found(option: RewardOption | None) -> RewardOption:
     if option is None:
         raise NotFound
     return option

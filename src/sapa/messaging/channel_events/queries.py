@@ -26,14 +26,14 @@ GET = sql(f"SELECT {COLUMNS} FROM channel_events WHERE company_id = $1 AND id = 
 # Channels repeat their reports.
 INSERT = sql(
     f"""
-    WITH made AS (
+    WITH inserted AS (
         INSERT INTO channel_events (company_id, {", ".join(_INSERTED)})
         VALUES ($1, {", ".join(f"${n}" for n in range(2, len(_INSERTED) + 2))})
             ON CONFLICT (company_id, connection_id, key) DO NOTHING
         RETURNING company_id, cell
     )
     INSERT INTO counter_deltas (company_id, counter, cell, delta)
-    SELECT $1, 'channel_events', cell, 1 FROM made WHERE company_id = $1"""
+    SELECT $1, 'channel_events', cell, 1 FROM inserted WHERE company_id = $1"""
 )
 
 LIST_AMENDMENTS = sql(

@@ -1,4 +1,4 @@
-"""Endpoint for what channels think of a company's accounts."""
+"""Endpoint for how channels rate a company's accounts."""
 
 from sapa.access.types import Scope
 from sapa.http.endpoints import Base, Call, Routes
@@ -9,15 +9,15 @@ routes = Routes(
     "/channel-statuses",
     base=Base.MESSAGING,
     tag="Channels",
-    about="What channels think of your accounts: ratings, limits, warnings.",
+    about="How channels rate your accounts: ratings, limits and warnings.",
 )
 
 
 @routes.get("", scope=Scope.MESSAGES_READ)
 async def list_channel_statuses(call: Call) -> list[ChannelStatus]:
-    """List what channels think of your accounts.
+    """List how channels rate your accounts.
 
-    Of the connected accounts that a channel has reported on; only WhatsApp does. A change is the event
+    Lists the connected accounts that a channel has reported on; only WhatsApp reports. Each change is an event
     `channel.status.updated`.
     """
     return await actions.list_statuses(call.db, call.company)

@@ -99,7 +99,7 @@ class ReadMarks(Protocol):
 
 
 @runtime_checkable
-class TypingSigns(Protocol):
+class TypingIndicators(Protocol):
     """A channel on which customers see that somebody is typing, whatever they wrote before."""
 
     async def show_typing(self, connection: ChannelAccount, to: Identity) -> None: ...

@@ -109,7 +109,7 @@ async def has_stops(tx: Tx, company: Company) -> bool:
     return await queries.has_stops(tx, company.id)
 
 
-async def settle(tx: Tx, company: Company, changes: Sequence[SubscriptionChange]) -> Sequence[Sequence[Subscription]]:
+async def resolve(tx: Tx, company: Company, changes: Sequence[SubscriptionChange]) -> Sequence[Sequence[Subscription]]:
     """What each customer subscribes to after the change. Consent that a caller leaves out stays, other apps do not."""
     stopped: list[set[str]] = [set() for _ in changes]
     for stop in await _list_stops(tx, company, changes):
@@ -316,7 +316,9 @@ async def record_refusal(
         await _show_source(tx, company, identities, source, "unsubscribe")
 
 
-async def get_link(db: Connection, context: AppContext, company: Company, source: Source, to: Identity) -> str:
+async def get_or_create_link(
+    db: Connection, context: AppContext, company: Company, source: Source, to: Identity
+) -> str:
     """The address at which the recipient unsubscribes: one for each person, and opaque."""
     kind, key = _build_subject(to)
     token = await queries.find_token(db, company.id, kind, key)

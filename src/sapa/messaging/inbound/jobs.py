@@ -154,7 +154,7 @@ class CallbackProcessor:
         await self._parsers.close()
         with suppress(DatabaseAway):
             for parsed in self._parsed.values():
-                await self._give_back(parsed)
+                await self._release_lane(parsed)
 
     def has_more(self, lane: CallbackLane) -> bool:
         """Whether the last step left callbacks that were due."""
@@ -233,7 +233,7 @@ class CallbackProcessor:
         if rest and len(self._parsed) < MAX_KEPT:
             self._parsed[rest[0].claimed.lane] = rest
         elif rest:
-            await self._give_back(rest)
+            await self._release_lane(rest)
 
     async def _store(self, parsed: Sequence[ParsedCallback], together: int) -> list[ParsedCallback]:
         """What is left afterwards. Savepoints cost two round trips for each item, so they are set only after an item
@@ -300,7 +300,7 @@ class CallbackProcessor:
                 await queries.count_tries(tx, claimed[0].company.id, [each.callback.id for each in claimed])
             await queries.release_lane(tx, claimed[0].lane, self.holder)
 
-    async def _give_back(self, parsed: Sequence[ParsedCallback]) -> None:
+    async def _release_lane(self, parsed: Sequence[ParsedCallback]) -> None:
         """The callbacks continue later where they stopped, perhaps on another worker."""
         lane = parsed[0].claimed.lane
         async with self.context.database.transaction() as tx:

@@ -52,7 +52,7 @@ class Parser:
     def end_when_unused(self) -> None:
         self._end = asyncio.get_running_loop().call_later(UNUSED_SECONDS, self._kill)
 
-    def stay(self) -> None:
+    def cancel_end(self) -> None:
         if self._end:
             self._end.cancel()
 
@@ -97,7 +97,7 @@ class Parser:
         return await self._responses.readexactly(int.from_bytes(length))
 
     async def kill(self) -> None:
-        self.stay()
+        self.cancel_end()
         self._kill()
         await self._process.wait()
 
@@ -145,7 +145,7 @@ class Parsers:
                     return None
                 continue
             if parser.is_alive:
-                parser.stay()
+                parser.cancel_end()
                 return parser
             self._drop(parser)
 

@@ -100,7 +100,7 @@ async def record_outbound(tx: Tx, company: Company, new: NewMessage) -> Message:
 
 
 async def set_attachments(tx: Tx, company: Company, id: str, attachments: bytes) -> None:
-    """After files of the message were fetched."""
+    """Stores the attachments of a message once its files were fetched."""
     await queries.set_attachments(tx, company.id, id, attachments)
 
 
@@ -108,21 +108,21 @@ async def record_inbound(
     tx: Tx, company: Company, inbound: ReceivedItem, contact: Contact, new: NewMessage, now: datetime
 ) -> Message | None:
     """None if the message is stored already, or is an echo of one of ours."""
-    if inbound.is_echo and await _is_own(tx, company, Source(new.source), inbound, contact, now):
+    if inbound.is_echo and await _settle_echo(tx, company, Source(new.source), inbound, contact, now):
         return None
     return await queries.insert_message(tx, company.id, new)
 
 
-async def _is_own(
+async def _settle_echo(
     tx: Tx, company: Company, source: Source, inbound: ReceivedItem, contact: Contact, now: datetime
 ) -> bool:
-    """Whether an echo is of a message that we sent. Without a reference it may arrive before our own call gets its
-    response."""
+    """Takes the echo of a message that we sent as its report; False if it is of none of ours. An echo without a
+    reference may arrive before our own call gets its response."""
     reference = inbound.reference if inbound.reference and MESSAGE_ID.matches(inbound.reference) else None
     locked = await queries.find_locked(tx, company.id, source, reference, inbound.message_id)
     if locked is None:
-        names = _list_names(inbound, contact)
-        locked = await queries.find_locked_pending(tx, company.id, source, names, now - ECHO_WINDOW, inbound.body)
+        values = _list_identity_values(inbound, contact)
+        locked = await queries.find_locked_pending(tx, company.id, source, values, now - ECHO_WINDOW, inbound.body)
     if locked is None:
         return False
     report = StatusReport("sent", inbound.at, message_id=inbound.message_id, reference=locked.id)
@@ -149,8 +149,8 @@ async def is_reply_early(
     """Whether a reply may quote a message whose id the channel has not told us yet: its outcome is still unknown."""
     if inbound.quoted is None or await queries.find_id(tx, company.id, source, inbound.quoted):
         return False
-    names = _list_names(inbound, contact)
-    return await queries.is_in_flight(tx, company.id, source, names, now - STATUS_TIMEOUT, now)
+    values = _list_identity_values(inbound, contact)
+    return await queries.is_in_flight(tx, company.id, source, values, now - STATUS_TIMEOUT, now)
 
 
 async def _find_answered(
@@ -164,11 +164,11 @@ async def _find_answered(
         return await queries.find_locked(tx, company.id, source, reference, None)
     if inbound.quoted:
         return None
-    names = _list_names(inbound, contact)
-    return await queries.find_locked_latest(tx, company.id, source, names, at - REPLY_WINDOW, at)
+    values = _list_identity_values(inbound, contact)
+    return await queries.find_locked_latest(tx, company.id, source, values, at - REPLY_WINDOW, at)
 
 
-def _list_names(inbound: ReceivedItem, contact: Contact) -> list[str]:
+def _list_identity_values(inbound: ReceivedItem, contact: Contact) -> list[str]:
     """All ids of the contact: a channel may know them by another id than we do."""
     identities = [*inbound.sender, *contact.identities]
     return list(dict.fromkeys(value for identity in identities for value in list_values(identity)))
@@ -180,8 +180,8 @@ async def link_ticket(tx: Tx, company: Company, message: Message, link: TicketLi
 
 
 async def amend(tx: Tx, company: Company, source: Source, amendment: MessageAmendment) -> bool:
-    """An edit, a deletion or a reaction: an event of the original message, and its newest state, in whatever order they
-    arrive. False if the message is not stored."""
+    """Records an edit, a deletion or a reaction as an event of the original message, and updates the message, in
+    whatever order they arrive. False if the message is not stored."""
     stored = await queries.find_amendable(tx, company.id, source, amendment.message_id)
     if stored is None:
         return False
@@ -324,6 +324,7 @@ async def mark_deferred(tx: Tx, company: Company, id: str, code: str, reason: st
 
 
 async def is_pending(tx: Tx, company: Company, id: str) -> bool:
+    """Locks the message, so that its status stays until the transaction ends."""
     return (await queries.lock_message(tx, company.id, id)).status == "pending"
 
 

@@ -1,4 +1,4 @@
-"""What edits, deletions and reactions make of a message, whatever order they arrive in. Pure."""
+"""Applies edits, deletions and reactions to a message, in whatever order they arrive. Pure: no database."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -40,7 +40,7 @@ def apply_amendment(
 
 
 def _react(stored: Raw | None, reaction: MessageReaction) -> Raw:
-    """Instants have one format, so their texts compare as they do."""
+    """Timestamps have one format, so they can be compared as text."""
     by_party = {one.by: one for one in _parse_reactions(stored)} if stored else {}
     existing = by_party.get(reaction.by)
     if existing is None or existing.at <= reaction.at:

@@ -47,7 +47,7 @@ async def price(tx: Tx, company: Company, reports: Sequence[PricedReport]) -> li
 
 
 def _encode_new(stored: Raw | None, pricing: MessagePricing | None) -> bytes | Raw | None:
-    """The stored one where nothing changes."""
+    """Returns the stored value itself if nothing changes."""
     if pricing is None:
         return stored
     encoded = encode(pricing)
@@ -55,7 +55,7 @@ def _encode_new(stored: Raw | None, pricing: MessagePricing | None) -> bytes | R
 
 
 def _choose(report: PricedReport) -> MessagePricing | None:
-    """The latest report's; None if there is none, or if it is fixed already."""
+    """The pricing of the latest report; None if there is none, or if the cost is fixed already."""
     stored, reported = report.locked.pricing, report.reported
     if stored is not None and report.locked.delivered_at is not None:
         return None

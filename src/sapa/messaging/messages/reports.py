@@ -133,7 +133,7 @@ def _find_change(change: ReportedChange, pricing: bytes | Raw | None) -> Changed
 
 
 async def _announce(tx: Tx, company: Company, change: ReportedChange, message: MessageUpdate) -> None:
-    """To the rooms that a new status concerns."""
+    """Announces a new status to the rooms that it concerns."""
     report = change.report
     if report.category == "consent" and report.code != ConsentMissing.code:
         await _record_refusal(tx, company, message, report, change.merged.at)
@@ -144,7 +144,7 @@ async def _announce(tx: Tx, company: Company, change: ReportedChange, message: M
 
 
 async def _record_refusal(tx: Tx, company: Company, message: Message, report: StatusReport, at: datetime) -> None:
-    """The recipient turned marketing messages off at the channel: none are sent any more."""
+    """Records that the recipient turned off marketing messages at the channel."""
     to = await queries.get_recipient(tx, company.id, message.message_id2)
     await consents.record_refusal(tx, company, Source(message.source), to, message.message_id2, report.reason, at)
 

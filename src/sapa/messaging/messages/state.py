@@ -71,7 +71,7 @@ def _advance(state: DeliveryState, status: Status, at: datetime) -> MergedState:
 
 
 def _get_status_after(state: DeliveryState, status: Status) -> tuple[str, bool]:
-    """And whether the reports contradict each other."""
+    """The status after the report, and whether the reports contradict each other."""
     if state.status == "failed":
         # Acceptance by the channel does not contradict a failure; delivery to a device does.
         return (state.status, state.conflict) if status == "sent" else (status, True)

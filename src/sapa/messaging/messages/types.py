@@ -245,7 +245,7 @@ class MessageWithEvents(Message, frozen=True, rename="camel"):
 
 
 class StoredMessageWithEvents(Message, frozen=True, rename="camel"):
-    """As it is read, by one statement: its events say what made it as it is."""
+    """A message read with its events by one statement, so that the two agree."""
 
     events: Raw
 
@@ -374,7 +374,7 @@ class SendFailed(ApiError):
 
     status = 502
     code = "SEND_FAILED"
-    may_name_pause = True
+    may_have_retry_after = True
     fix = (
         "`details` has a category, the provider's code and whether a retry may help. Retry only then, and after "
         "`Retry-After` if the response has it."

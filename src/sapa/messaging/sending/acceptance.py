@@ -1,7 +1,7 @@
-"""Stores that channels accepted messages: what arrives together is stored by one statement.
+"""Stores that channels accepted messages. Acceptances that arrive together are stored by one statement.
 
-Optimistic: it changes messages that are still as they were recorded. If a channel's report was faster, or anything else
-is unusual, the acceptance is stored step by step, as every other outcome is.
+It is optimistic: it changes only messages that are still as they were recorded. If a channel's report came first, or
+anything else is unusual, the acceptance is stored step by step, like every other outcome.
 """
 
 from collections.abc import Sequence

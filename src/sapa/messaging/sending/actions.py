@@ -51,15 +51,14 @@ async def send(call: OutboundCall, body: AnySendIn) -> Message | Accepted[Messag
 
 
 async def send_within(call: OutboundCall, body: AnySendIn, send_context: SendContext) -> Message | Accepted[Message]:
-    """For other rooms, which say why the message is sent."""
+    """For other rooms, which set the context themselves."""
     return await _send(call, body, send_context)
 
 
 async def send_automatically(
     context: AppContext, company: Company, body: AnySendIn, *, connection_id: str | None = None
 ) -> Message:
-    """For a message of the worker, which no person and no API call asked for; it leaves no record of a call. Marketing
-    needs a subscription."""
+    """For messages that the worker sends on its own. No call is recorded, and marketing needs a subscription."""
     key = Key("worker", company, frozenset(), frozenset(), AllowList([]), 0, None, None)
     call = OutboundCall(context, key, RequestInfo("worker", "", "", "", "", "", [], {}, {}, b""), 200, None)
     send_context = SendContext(
@@ -108,13 +107,13 @@ async def _send(call: OutboundCall, body: AnySendIn, send_context: SendContext) 
     message = await call.intend(
         lambda tx: _record(tx, call.company, plan, call_record, send_context, id),
         present=plan.conceal,
-        at_once=lambda tx: _record_at_once(tx, call.company, plan, call_record, send_context, id),
+        single_statement=lambda tx: _record_with_one_statement(tx, call.company, plan, call_record, send_context, id),
     )
     call.is_recorded = True
     return await deliver(call, plan, call_record, message)
 
 
-async def _record_at_once(
+async def _record_with_one_statement(
     tx: Tx, company: Company, plan: SendPlan, call_record: CallRecord | None, send_context: SendContext, id: str
 ) -> Message | None:
     """Stores a message to a known contact with one statement; None if it takes more than that."""
@@ -125,7 +124,7 @@ async def _record_at_once(
     recipient = MessageRecipient(plan.thread.contact_id, plan.customer_id)
     link = await _link_ticket(tx, company, plan, send_context, id, recipient)
     new = _build_new(plan, call_record, send_context, id, recipient, link)
-    message = plan.show(build_message(new))
+    message = plan.reveal(build_message(new))
     record_values = history.build_record_values(call_record, message)
     is_stored = await queries.record(tx, company.id, plan.to, new, record_values)
     return message if is_stored else None
@@ -142,7 +141,7 @@ async def _record(
         raise WindowClosed(QUOTA_USED.format(most=quota))
     link = await _link_ticket(tx, company, plan, send_context, id, recipient)
     new = _build_new(plan, call_record, send_context, id, recipient, link)
-    message = plan.show(await messages.record_outbound(tx, company, new))
+    message = plan.reveal(await messages.record_outbound(tx, company, new))
     if draft.files:
         sent = [(each.type, each.file) for each in draft.files]
         await media.record_sent(tx, connection, id, sent, draft.files[0].field)

@@ -19,11 +19,11 @@ from sapa.messaging.sending.types import SendPlan
 from sapa.values.company import Company
 
 MAX_ATTACHED_BYTES = 10 * 1_000_000
-"""Of a message in all. Mail servers refuse larger mails."""
+"""The attachments of one message together. Mail servers refuse larger mails."""
 
 
 def address_files(context: AppContext, plan: SendPlan, message_id: str) -> SendPlan:
-    """The content names the message's own media address in place of files that we hold."""
+    """Replaces the ids of stored files in the content with the message's own media address."""
     draft = plan.draft
     if not draft.files:
         return plan
@@ -35,7 +35,7 @@ def address_files(context: AppContext, plan: SendPlan, message_id: str) -> SendP
 async def attach_files(
     context: AppContext, connected: ConnectedChannel, message: OutgoingMessage
 ) -> OutgoingMessage | SendRefusal:
-    """A file at an address that is not ours stays a link: we never fetch it."""
+    """Attaches, uploads or links stored files. A file at another address stays a link: Sapa never fetches it."""
     media, company = list_media(message.content), connected.connection.company
     ours = [each.url for each in media if context.sealing and each.url.startswith(context.settings.server.address)]
     if not ours:
@@ -48,7 +48,9 @@ async def attach_files(
     message = replace(message, files=[_describe(each) for each in held])
     if connected.channel.capabilities.has_attachments and isinstance(message.content, Media):
         return await _attach(context, company, message, message.content, held)
-    return await _hand_over(context, connected, message, [_choose(each, found.get(each.url, ())) for each in media])
+    return await _upload_or_link(
+        context, connected, message, [_choose(each, found.get(each.url, ())) for each in media]
+    )
 
 
 def _choose(media: Media, held: Sequence[HeldFile]) -> HeldFile | None:
@@ -78,7 +80,7 @@ def _build_attachment(held: HeldFile, filename: str | None, data: bytes) -> Mail
     return MailAttachment(basename(filename or held.filename), media_type, data)
 
 
-async def _hand_over(
+async def _upload_or_link(
     context: AppContext, connected: ConnectedChannel, message: OutgoingMessage, held: Sequence[HeldFile | None]
 ) -> OutgoingMessage | SendRefusal:
     """Uploads the files, or names links to them where the channel takes no uploads, and in the text of a template."""

@@ -67,7 +67,7 @@ async def deliver(
     company, id = call.company, message.message_id2
     outcome = await _dispatch(call.context, plan, id)
     if not isinstance(outcome, SendReceipt):
-        outcome = replace(outcome, reason=plan.hide(outcome.reason))
+        outcome = replace(outcome, reason=plan.mask_secrets(outcome.reason))
     if isinstance(outcome, SendRefusal):
         failure = await retry_storing(
             lambda: call.transact(lambda tx: _refuse(tx, company, plan, call_record, id, outcome))
@@ -89,7 +89,7 @@ async def deliver(
     return await retry_storing(lambda: call.conclude(store, present=plan.conceal))
 
 
-class _RefusedForNow(Exception):
+class _TemporaryRefusal(Exception):
     def __init__(self, outcome: SendRefusal, pause: float) -> None:
         self.outcome = outcome
         self.pause = pause
@@ -105,25 +105,25 @@ async def _dispatch(context: AppContext, plan: SendPlan, reference: str) -> Send
             and outcome.retry_after is not None
             and outcome.retry_after <= MAX_RETRY_AFTER
         ):
-            raise _RefusedForNow(outcome, outcome.retry_after)
+            raise _TemporaryRefusal(outcome, outcome.retry_after)
         return outcome
 
     try:
         return await retry(
-            try_once, _RefusedForNow, tries=MAX_TRIES, seconds=RETRY_SECONDS, pause=lambda failure: failure.pause
+            try_once, _TemporaryRefusal, tries=MAX_TRIES, seconds=RETRY_SECONDS, pause=lambda failure: failure.pause
         )
-    except _RefusedForNow as failure:
+    except _TemporaryRefusal as failure:
         return failure.outcome
 
 
 async def try_send(context: AppContext, connected: ConnectedChannel, message: OutgoingMessage) -> SendOutcome:
-    """One try. Consent is asked for again right before the message goes, after its files are with the channel: it may
+    """One try. Consent is checked again right before the message goes, after its files are with the channel: it may
     have waited for its turn, for a retry or for an upload."""
     if message.is_marketing:
         find_objection = partial(_find_objection, context, connected, message)
         connected = replace(connected, connection=replace(connected.connection, find_objection=find_objection))
     prepared = await _prepare(context, connected, message)
-    outcome = prepared if isinstance(prepared, SendRefusal) else await _hand_over(context, connected, prepared)
+    outcome = prepared if isinstance(prepared, SendRefusal) else await _call_channel(context, connected, prepared)
     return _mask(connected, outcome)
 
 
@@ -143,23 +143,23 @@ async def _prepare(
         prepared = await attach_files(context, connected, message)
         objection = await find_objection() if find_objection is not None else None
     except (FileUnavailable, DatabaseAway, *BUSY) as error:
-        return _refuse_for_now(str(error))
+        return _build_temporary_refusal(str(error))
     except (NotSent, Unclear) as error:
-        return _refuse_for_now(f"the channel could not be reached: {error}")
+        return _build_temporary_refusal(f"the channel could not be reached: {error}")
     except Exception:
         _log_failure(connected, message)
-        return _refuse_for_now("the message's files could not be prepared")
+        return _build_temporary_refusal("the message's files could not be prepared")
     return objection or prepared
 
 
-async def _hand_over(context: AppContext, connected: ConnectedChannel, message: OutgoingMessage) -> SendOutcome:
+async def _call_channel(context: AppContext, connected: ConnectedChannel, message: OutgoingMessage) -> SendOutcome:
     try:
         outcome = await connected.channel.send(connected.connection, message)
         if isinstance(outcome, SendRefusal) and outcome.category in CONCERNS_FILE:
             await delete_uploaded(context, connected, message)
         return outcome
     except NotSent as error:
-        return _refuse_for_now(f"the channel could not be reached: {error}")
+        return _build_temporary_refusal(f"the channel could not be reached: {error}")
     except Unclear as error:
         return UnknownOutcome(f"The channel did not answer: {error}")
     except Exception:
@@ -187,11 +187,11 @@ async def _find_objection(
             company, source = connected.connection.company, connected.connection.source
             reason = await consents.find_refusal(db, company, source, message.to)
     except (DatabaseAway, *BUSY) as error:
-        return _refuse_for_now(f"consent could not be checked: {error}")
+        return _build_temporary_refusal(f"consent could not be checked: {error}")
     return None if reason is None else SendRefusal(ConsentMissing.code, reason, "consent")
 
 
-def _refuse_for_now(reason: str) -> SendRefusal:
+def _build_temporary_refusal(reason: str) -> SendRefusal:
     return SendRefusal("NOT_SENT", reason, "temporary", RETRY_PAUSE)
 
 
@@ -224,7 +224,7 @@ async def _accept(
     now = (await read_clock(tx, company.id)).now
     if receipt.alias is not None:  # lock order: contacts, messages, tickets
         await contacts.add_alias(tx, company, plan.to, receipt.alias)
-    message = plan.show(await messages.accept(tx, company, connection.source, id, receipt, now))
+    message = plan.reveal(await messages.accept(tx, company, connection.source, id, receipt, now))
     if plan.connected.has_error:
         await accounts.record_health(tx, company.id, connection.id, None)
     result = Accepted(message) if message.status == "pending" else message
@@ -243,7 +243,7 @@ async def _defer(
     deferral: SendDeferral,
 ) -> Message | Accepted[Message]:
     outgoing, vault = _build_outgoing(plan, id), context.vault if plan.draft.secrets else None
-    message = plan.show(await deferrals.defer(tx, company, plan.connected.connection.id, outgoing, deferral, vault))
+    message = plan.reveal(await deferrals.defer(tx, company, plan.connected.connection.id, outgoing, deferral, vault))
     result = Accepted(message) if message.status == "pending" else message
     if call_record is not None:
         await history.record_response(tx, call_record, result)
@@ -253,7 +253,7 @@ async def _defer(
 async def _mark_unclear(
     tx: Tx, company: Company, plan: SendPlan, call_record: CallRecord | None, id: str, unknown: UnknownOutcome
 ) -> Message | Accepted[Message]:
-    message = plan.show(await messages.mark_unclear(tx, company, id, unknown.reason))
+    message = plan.reveal(await messages.mark_unclear(tx, company, id, unknown.reason))
     result = Accepted(message) if message.status == "pending" else message
     if call_record is not None:
         await history.record_response(tx, call_record, result)

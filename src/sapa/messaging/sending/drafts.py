@@ -115,56 +115,56 @@ async def _draft_media(
     if (body.media_url is None) == (body.attachment_id is None):
         raise Invalid.field("mediaUrl", "is required, or attachmentId instead; not both")
     if body.attachment_id is not None:
-        held, field = await files.get_files(db, company, "attachmentId", [body.attachment_id]), "attachmentId"
+        stored, field = await files.get_files(db, company, "attachmentId", [body.attachment_id]), "attachmentId"
     else:
-        held, field = await _list_held(context, db, company, body.media_url or ""), "mediaUrl"
-    url = "" if held else check_url("mediaUrl", body.media_url or "")
+        stored, field = await _list_stored_files(context, db, company, body.media_url or ""), "mediaUrl"
+    url = "" if stored else check_url("mediaUrl", body.media_url or "")
     ending = splitext(urlsplit(url).path)[1].lower()
-    type = body.media_type or (get_family(held[0].media_type) if held else _ENDINGS.get(ending, "document"))
+    type = body.media_type or (get_family(stored[0].media_type) if stored else _ENDINGS.get(ending, "document"))
     if type == "audio" and body.caption:
         raise Invalid.field("caption", "must be absent for audio")
     return MessageDraft(
         kind="media",
-        content=_build_media(type, url, body.caption or None, body.filename, held),
+        content=_build_media(type, url, body.caption or None, body.filename, stored),
         type=type,
         body=body.caption or None,
         media_url=url or None,
         metadata=metadata,
-        files=[MessageFile(file, body.media_type or get_family(file.media_type), field) for file in held],
+        files=[MessageFile(file, body.media_type or get_family(file.media_type), field) for file in stored],
         has_media_type=body.media_type is not None,
     )
 
 
 def _build_media(
-    type: MediaType, url: str, caption: str | None, filename: str | None, held: Sequence[StoredFile]
+    type: MediaType, url: str, caption: str | None, filename: str | None, stored: Sequence[StoredFile]
 ) -> Media:
     """A message with several files names the first."""
-    if not held:
+    if not stored:
         return Media(type, url, caption, filename)
-    return Media(type, url, caption, filename or held[0].filename, file_id=held[0].id)
+    return Media(type, url, caption, filename or stored[0].filename, file_id=stored[0].id)
 
 
-async def _list_held(context: AppContext, db: Connection, company: Company, url: str) -> list[StoredFile]:
-    """The files at an address of ours: those that a customer sent, for example."""
+async def _list_stored_files(context: AppContext, db: Connection, company: Company, url: str) -> list[StoredFile]:
+    """The stored files behind an address of this installation, such as those of a customer's message."""
     if context.sealing is None or not url.startswith(context.settings.server.address):
         return []
-    return [held.file for held in await list_files(context, db, company, url) if held.file is not None]
+    return [found.file for found in await list_files(context, db, company, url) if found.file is not None]
 
 
 async def _draft_reply(db: Connection, company: Company, body: ReplyMessageIn, metadata: bytes | None) -> MessageDraft:
     """The text beside files is the caption of the first one."""
     if not body.attachment_ids:
         return _draft_text(body.message or "", None, metadata)
-    held = await files.get_files(db, company, "attachmentIds", body.attachment_ids)
-    type, caption = get_family(held[0].media_type), body.message if (body.message or "").strip() else None
+    stored = await files.get_files(db, company, "attachmentIds", body.attachment_ids)
+    type, caption = get_family(stored[0].media_type), body.message if (body.message or "").strip() else None
     return MessageDraft(
         kind="media",
-        content=_build_media(type, "", caption, None, held),
+        content=_build_media(type, "", caption, None, stored),
         type=type,
         body=caption,
         metadata=metadata,
         caption_field="message",
-        files=[MessageFile(file, get_family(file.media_type), "attachmentIds") for file in held],
+        files=[MessageFile(file, get_family(file.media_type), "attachmentIds") for file in stored],
         has_media_type=False,
     )
 
@@ -197,10 +197,10 @@ async def _draft_template(
         subject=preview.header if header is not None and header.type == "text" else None,
         text=preview.body,
     )
-    held = await _hold_template_media(context, db, company, body, call)
+    header_media = await _list_template_media(context, db, company, body, call)
     return MessageDraft(
         kind="template",
-        content=replace_media(call, [media for media, _ in held]),
+        content=replace_media(call, [media for media, _ in header_media]),
         type="template",
         body=preview.text,
         stored_body=template_text.preview(mask_values(filled)).text if is_secret else None,
@@ -208,37 +208,37 @@ async def _draft_template(
         media_url=filled.media.url or None if filled.media else None,
         metadata=metadata,
         template=template,
-        files=[file for _, file in held if file is not None],
+        files=[file for _, file in header_media if file is not None],
     )
 
 
-async def _hold_template_media(
+async def _list_template_media(
     context: AppContext, db: Connection, company: Company, body: TemplateMessageIn, call: TemplateCall
 ) -> list[tuple[Media, MessageFile | None]]:
-    """The media of the template's headers, each with its file if we hold that."""
+    """The media of the template's headers, each with its file if Sapa stores it."""
     places = ["mediaUrl" if body.media_url else "components.header"] if call.header_media else []
     places += [
         f"components.cards[{number}].header" for number, card in enumerate(call.cards) if isinstance(card.header, Media)
     ]
     return [
-        await _hold_media(context, db, company, place, media)
+        await _load_media_file(context, db, company, place, media)
         for place, media in zip(places, list_media(call), strict=True)
     ]
 
 
-async def _hold_media(
+async def _load_media_file(
     context: AppContext, db: Connection, company: Company, place: str, media: Media
 ) -> tuple[Media, MessageFile | None]:
     field = place if place == "mediaUrl" else f"{place}.{'attachmentId' if media.file_id else 'mediaUrl'}"
     if media.file_id is not None:
-        held = await files.get_files(db, company, field, [media.file_id])
+        stored = await files.get_files(db, company, field, [media.file_id])
     else:
-        held = await _list_held(context, db, company, media.url)
-    if not held:
+        stored = await _list_stored_files(context, db, company, media.url)
+    if not stored:
         check_url(field, media.url)
         return media, None
-    filled = Media(media.type, "", filename=media.filename or held[0].filename, file_id=held[0].id)
-    return filled, MessageFile(held[0], media.type, field)
+    filled = Media(media.type, "", filename=media.filename or stored[0].filename, file_id=stored[0].id)
+    return filled, MessageFile(stored[0], media.type, field)
 
 
 def _draft_interactive(body: InteractiveMessageIn, metadata: bytes | None) -> MessageDraft:

@@ -79,8 +79,8 @@ async def prepare(context: AppContext, company: Company, body: AnySendIn, send_c
 async def _plan(
     context: AppContext, db: Connection, company: Company, body: AnySendIn, send_context: SendContext
 ) -> SendPlan:
-    """Takes the first of the named channels that can send the message; without names, the first connected one that
-    fits."""
+    """Tries the named channels in order and takes the first that can send the message; without names, the first
+    connected channel that fits."""
     sources = parse_sources(body.sources)
     parse_region(body.country_code, company)
     draft = await prepare_draft(context, db, company, body)
@@ -126,7 +126,7 @@ async def _choose_source(db: Connection, company: Company, body: AnySendIn, draf
     connected = await get_environment(company).accounts.list_sources(db, company)
     if not connected:
         raise ChannelNotConnected
-    reachable = [source for source in connected if _is_named_by_form(body, company, source)]
+    reachable = [source for source in connected if _has_format_of(body, company, source)]
     if not reachable:
         raise Invalid.field(
             "to", "must be a phone number or an e-mail address; to use another id, name its channel in sources"
@@ -137,7 +137,8 @@ async def _choose_source(db: Connection, company: Company, body: AnySendIn, draf
     raise ChannelUnsupported
 
 
-def _is_named_by_form(body: AnySendIn, company: Company, source: Source) -> bool:
+def _has_format_of(body: AnySendIn, company: Company, source: Source) -> bool:
+    """Whether the form of `to` alone, such as that of a phone number, shows that it belongs to this channel."""
     kinds = [kind for kind in CHANNELS[source].capabilities.identities if kind.has_distinct_format]
     if not kinds:
         return False
@@ -174,7 +175,7 @@ async def _check_source(
     is_free_form = not (draft.template and capabilities.needs_approved_templates)
     if is_free_form:
         await check_window(db, company, connected, to, clock, thread)
-    is_reply_of_machine = send_context.feature_source == "AUTOMATION" and draft.template is None
+    is_automatic = send_context.feature_source == "AUTOMATION" and draft.template is None
     plan = SendPlan(
         draft,
         connected,
@@ -184,15 +185,15 @@ async def _check_source(
         thread,
         conversation.customer_id,
         throughput=conversation.throughput,
-        is_automatic=is_reply_of_machine,
+        is_automatic=is_automatic,
     )
     if draft.is_marketing:
         await consents.check(db, company, source, to, needs_subscription=send_context.needs_subscription)
         if capabilities.has_unsubscribe_links:
-            plan = replace(plan, unsubscribe_url=await consents.get_link(db, context, company, source, to))
+            plan = replace(plan, unsubscribe_url=await consents.get_or_create_link(db, context, company, source, to))
     if capabilities.has_threads:
-        return await _answer_thread(db, company, plan, body.reply_to)
-    return plan if body.reply_to is None else await _quote(db, company, plan, body.reply_to)
+        return await _with_mail_thread(db, company, plan, body.reply_to)
+    return plan if body.reply_to is None else await _with_quote(db, company, plan, body.reply_to)
 
 
 def _try_recipient(body: AnySendIn, company: Company, capabilities: Capabilities) -> Identity | Invalid:
@@ -303,8 +304,8 @@ async def check_window(
         raise WindowClosed(QUOTA_USED.format(most=quota))
 
 
-async def _quote(db: Connection, company: Company, plan: SendPlan, id: str) -> SendPlan:
-    """The channel's id of the quoted message, which has to be of the same conversation."""
+async def _with_quote(db: Connection, company: Company, plan: SendPlan, id: str) -> SendPlan:
+    """Quotes a message of the same conversation, by the channel's id of it."""
     connection = plan.connected.connection
     if not plan.connected.channel.capabilities.has_quotes:
         raise ChannelUnsupported(f"{connection.source} cannot quote a message. Send it without replyTo.")
@@ -313,11 +314,8 @@ async def _quote(db: Connection, company: Company, plan: SendPlan, id: str) -> S
     if (
         target is None
         or thread is None
-        or (target.connection_id, target.contact_id)
-        != (
-            connection.id,
-            thread.contact_id,
-        )
+        or target.connection_id != connection.id
+        or target.contact_id != thread.contact_id
     ):
         raise Invalid.field("replyTo", NOT_IN_CONVERSATION)
     if target.provider_id is None:
@@ -325,14 +323,14 @@ async def _quote(db: Connection, company: Company, plan: SendPlan, id: str) -> S
     return replace(plan, quoted=target.provider_id, quoted_id=id)
 
 
-async def _answer_thread(db: Connection, company: Company, plan: SendPlan, reply_to: str | None) -> SendPlan:
-    """A mail to a customer who wrote replies to their last mail, or to the one that is named, so that mail programs
-    show both in one thread. A template starts a thread of its own."""
+async def _with_mail_thread(db: Connection, company: Company, plan: SendPlan, reply_to: str | None) -> SendPlan:
+    """Makes a mail a reply to the one that `reply_to` names, or else to the customer's last one, so that mail programs
+    show both in one thread. Without `reply_to`, a template starts a new thread."""
     if plan.draft.template is not None and reply_to is None:
         return plan
     thread = plan.thread
     if reply_to is not None:
-        plan = await _quote(db, company, plan, reply_to)
+        plan = await _with_quote(db, company, plan, reply_to)
     answered_id = reply_to or (thread.last_inbound_id if thread else None)
     mail = None if answered_id is None else await queries.find_mail(db, company.id, answered_id)
     if mail is None or mail.provider_id is None:

@@ -182,7 +182,7 @@ LIST_DUE = sql(
 )
 
 ABANDONED_SECONDS = 300.0
-"""Longer than a try may take, with its outcome."""
+"""Longer than a try and storing its outcome can take: the worker that claimed the message has died."""
 
 NEXT_DEFERRED = sql(
     f"""
@@ -193,7 +193,7 @@ NEXT_DEFERRED = sql(
     crosses=WORKER,
 )
 DEFERRED = DueQueue("deferred messages", NEXT_DEFERRED.text)
-"""And those whose worker died."""
+"""Due messages, and those whose worker died."""
 
 LIST_ABANDONED = sql(
     "SELECT company_id, message_id FROM deferred_messages WHERE claimed_at < now() - make_interval(secs => $1)",

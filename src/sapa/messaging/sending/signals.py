@@ -1,4 +1,4 @@
-"""Reactions, read marks and typing: what the customer sees of a company without a message."""
+"""Reactions, read marks and typing: signals that customers see without a message."""
 
 from collections.abc import Awaitable
 
@@ -9,7 +9,7 @@ from sapa.access.actions import read_clock
 from sapa.db.pool import Connection, Tx
 from sapa.http.errors import Invalid, NotFound
 from sapa.http.outbound_call import OutboundCall
-from sapa.messaging.channels.abilities import Reactions, ReadMarks, TypingSigns
+from sapa.messaging.channels.abilities import Reactions, ReadMarks, TypingIndicators
 from sapa.messaging.channels.interface import ChannelAccount, Identity, MessageAmendment, SendRefusal, Source
 from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.connections.environment import get_environment
@@ -62,7 +62,7 @@ async def mark_read(call: OutboundCall, id: str, is_typing: bool) -> None:
     channel, connection = target.connected.channel, target.connected.connection
     if not target.is_received:
         raise MessageNotOnChannel("Only a message from a customer can be marked as read.")
-    if is_typing and isinstance(channel, TypingSigns):
+    if is_typing and isinstance(channel, TypingIndicators):
         await channel.show_typing(connection, target.to)
     elif isinstance(channel, ReadMarks):
         await _signal(connection, channel.mark_read(connection, target.to, target.message_id, is_typing))

@@ -299,7 +299,7 @@ class ReactionIn(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SendContext(Struct, frozen=True, kw_only=True):
-    """Why a message is sent: for an API call, as a reply in a ticket, or automatically. Only a call is recorded."""
+    """Why a message is sent: for an API call, as a reply in a ticket, or automatically. Only API calls are recorded."""
 
     agent_id: int | None
     yields_to_agent: bool = False
@@ -322,7 +322,7 @@ class SendContext(Struct, frozen=True, kw_only=True):
 
 
 class MessageFile(Struct, frozen=True):
-    """A file that we hold, as a message is sent with it."""
+    """A stored file that is sent with a message."""
 
     file: StoredFile
     type: MediaType
@@ -350,7 +350,7 @@ class MessageDraft(Struct, frozen=True, kw_only=True):
     """The request's field that holds the caption of a file."""
     files: Sequence[MessageFile] = ()
     has_media_type: bool = True
-    """Whether the request says as which type of media to send its files; otherwise the channel's rules decide."""
+    """Whether the request sets the type of its files; otherwise the channel's rules decide."""
 
     @property
     def is_marketing(self) -> bool:
@@ -369,7 +369,7 @@ class AnsweredMail(Struct, frozen=True):
 
 
 class Conversation(Struct, frozen=True):
-    """The company's time, its account with a channel, and what is known of the recipient there."""
+    """The company's time, its account with a channel, and the recipient's thread there."""
 
     clock: CompanyClock
     clock_read: float
@@ -414,12 +414,12 @@ class SendPlan(Struct, frozen=True):
             return None
         return encode_parts(MessageParts(context=MessageContext(message_id=quoted, message_id2=self.quoted_id)))
 
-    def show(self, message: Message) -> Message:
-        """The message as its sender gets it: with the one-time code, which is not stored with it."""
+    def reveal(self, message: Message) -> Message:
+        """The message as its sender gets it: with the one-time code, which is not stored."""
         return message if self.draft.stored_body is None else replace(message, body=self.draft.body)
 
     def conceal(self, result: Message | Accepted[Message]) -> Message | Accepted[Message]:
-        """The response to a repeated request: the message as it is stored."""
+        """What a repeated request gets: the message as it is stored, without a one-time code."""
         if isinstance(result, Accepted):
             return Accepted(self.conceal_message(result.data))
         return self.conceal_message(result)
@@ -428,7 +428,7 @@ class SendPlan(Struct, frozen=True):
         """The message as it is stored."""
         return message if self.draft.stored_body is None else replace(message, body=self.draft.stored_body)
 
-    def hide(self, text: str) -> str:
+    def mask_secrets(self, text: str) -> str:
         return hide_secrets(text, self.draft.secrets)
 
 

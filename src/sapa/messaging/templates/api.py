@@ -87,8 +87,8 @@ async def sync_templates(call: OutboundCall) -> SyncResult:
     """Synchronise the templates with the channel now.
 
     This happens without a call: within five minutes of what the channel reports, every five minutes while it reviews a
-    template, and once a day. Templates that were created at the channel appear, templates that were deleted there go,
-    and templates that the channel does not have yet are submitted.
+    template, and once a day. Templates that were created at the channel appear, templates that were deleted there are
+    removed, and templates that the channel does not have yet are submitted.
     """
     try:
         found = await sync.synchronise_company(call.context, call.company.id)

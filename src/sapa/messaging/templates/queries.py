@@ -251,21 +251,21 @@ LISTING = Listing(
 
 
 async def get_template(db: Connection, company_id: int, id: str) -> Template:
-    return _found(await GET.find(db, company_id, id))
+    return _or_not_found(await GET.find(db, company_id, id))
 
 
 async def lock_template(tx: Tx, company_id: int, id: str) -> Template:
-    return _found(await LOCK.find(tx, company_id, id))
+    return _or_not_found(await LOCK.find(tx, company_id, id))
 
 
 async def insert_template(
     tx: Tx, company_id: int, id: str, name: str, language: str, source: str, content: TemplateContent
 ) -> Template:
-    return _found(await INSERT.find(tx, company_id, id, name, language, source, *CONTENT.values(content)))
+    return _or_not_found(await INSERT.find(tx, company_id, id, name, language, source, *CONTENT.values(content)))
 
 
 async def update_template(tx: Tx, company_id: int, id: str, content: TemplateContent) -> Template:
-    return _found(await UPDATE.find(tx, company_id, id, *CONTENT.values(content)))
+    return _or_not_found(await UPDATE.find(tx, company_id, id, *CONTENT.values(content)))
 
 
 async def delete_template(tx: Tx, company_id: int, id: str) -> None:
@@ -359,7 +359,7 @@ async def list_templates(
     return await LISTING.page(db, company_id, filters, "createdAt:desc", limit, offset)
 
 
-def _found(template: Template | None) -> Template:
+def _or_not_found(template: Template | None) -> Template:
     if template is None:
         raise NotFound
     return template

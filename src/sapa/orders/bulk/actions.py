@@ -19,7 +19,7 @@ from sapa.customers.types import CustomerRef, build_ref
 from sapa.db.pool import Tx
 from sapa.events import EncodedEvents, Event, encode_events
 from sapa.http.errors import ApiError, Invalid
-from sapa.orders.actions import EARLIEST, build_contact, in_customer, parse_past
+from sapa.orders.actions import EARLIEST, build_contact, build_customer_error, parse_past
 from sapa.orders.announcements import build_placed, encode_list
 from sapa.orders.bulk import queries
 from sapa.orders.bulk.queries import EncodedOrder, OrderClock, OrderInsert, OrderNumbers
@@ -60,7 +60,7 @@ from sapa.values.instants import format_instant
 
 END_OF_TIME = "9000-01-01T00:00:00.000Z"
 LONGEST_AHEAD = timedelta(seconds=60)
-"""Between an order that was built ahead, with the payments of that instant, and its transaction."""
+"""How long before its transaction an order may be built: payments without a date have the instant of building."""
 
 
 class BulkPayment(Struct, frozen=True):
@@ -96,9 +96,9 @@ class BulkOrder(Struct, frozen=True, kw_only=True):
     refunds: Sequence[BulkRefund] = ()
     statuses: OrderPatch = OrderPatch()
     may_be_overpaid: bool = False
-    """Its payments may be more than it costs, because it cost more when they were made."""
+    """Whether its payments may exceed its total, because it cost more when they were made."""
     is_history: bool = False
-    """Then it has no effects: nothing but the order itself is stored, all of it at the order's own time."""
+    """Whether it is imported without effects: only the order itself is stored, dated at its own time."""
 
 
 class Step(Struct, frozen=True):
@@ -149,7 +149,7 @@ def build_contact_profile(company: Company, contact: OrderCustomerIn) -> Profile
     try:
         return build_profile(company, build_contact(contact))
     except Invalid as error:
-        raise in_customer(error) from None
+        raise build_customer_error(error) from None
 
 
 def build_ahead(order: BulkOrder) -> BulkOrder | BuiltOrder:
@@ -160,9 +160,9 @@ def build_ahead(order: BulkOrder) -> BulkOrder | BuiltOrder:
 
 
 async def place_together(
-    tx: Tx, company: Company, orders: Sequence[BulkOrder | BuiltOrder], *, by: ChangeActor
+    tx: Tx, company: Company, orders: Sequence[BulkOrder | BuiltOrder], *, actor: ChangeActor
 ) -> list[ApiError | None]:
-    """For each, why it was refused, or None. Raises ChangedMeanwhile, or a unique violation, when another transaction
+    """For each, why it was refused, or None. Raises ConcurrentChange, or a unique violation, when another transaction
     stored the same customer or order: then place them one by one."""
     clock = await queries.get_clock(tx, company.id)
     built = _build_rest(orders, clock)
@@ -170,7 +170,7 @@ async def place_together(
     refs = await _list_customers(tx, company, valid)
     new = [(one, ref) for one in valid if not isinstance(ref := refs[one.id], ApiError)]
     if new:
-        await _insert(tx, company, new, by)
+        await _insert(tx, company, new, actor)
     return [_find_refusal(one, refs) for one in built]
 
 
@@ -246,12 +246,12 @@ def _list_steps(order: BulkOrder, placed_at: str | None, now: str, clock: str) -
     yield Step(revision, "created", now)
     for payment in order.payments:
         paid_at = placed_at or now if payment.paid_at is None else parse_past("paidAt", payment.paid_at, clock)
-        made = build_payment(new_order.currency, payment.body, paid_at, now)
+        new_payment = build_payment(new_order.currency, payment.body, paid_at, now)
         if not order.may_be_overpaid:
-            require_outstanding(revision.balance, made.amount)
-        made = msgspec.structs.replace(made, method=payment.method)
-        revision = with_balance(revision, add_payment(revision.balance, new_order.priced.total, made))
-        yield Step(revision, "payment_recorded", paid_at, made.id)
+            require_outstanding(revision.balance, new_payment.amount)
+        new_payment = msgspec.structs.replace(new_payment, method=payment.method)
+        revision = with_balance(revision, add_payment(revision.balance, new_order.priced.total, new_payment))
+        yield Step(revision, "payment_recorded", paid_at, new_payment.id)
     for refund in order.refunds:
         refunded_at = placed_at or now if refund.at is None else parse_past("createdAt", refund.at, clock)
         planned = plan_refund(new_order.currency, revision.priced, revision.balance, refund.body, refunded_at)
@@ -276,7 +276,7 @@ async def _list_customers(
     """The customer of each order by the order's id."""
     refs: dict[str, CustomerRef | ApiError | None] = dict.fromkeys((one.id for one in orders), None)
     named = {one.id: name for one in orders if (name := one.order.customer_id) is not None}
-    known_ids = await customers.list_shared(tx, company, sorted(set(named.values())))
+    known_ids = await customers.list_share_locked(tx, company, sorted(set(named.values())))
     for id, name in named.items():
         customer = known_ids.get(name)
         refs[id] = build_ref(customer) if customer else Invalid.field("customerId", "is not the id of a customer")
@@ -290,17 +290,17 @@ async def _list_customers(
 
 
 async def _insert(
-    tx: Tx, company: Company, new: Sequence[tuple[BuiltOrder, CustomerRef | None]], by: ChangeActor
+    tx: Tx, company: Company, new: Sequence[tuple[BuiltOrder, CustomerRef | None]], actor: ChangeActor
 ) -> None:
     documents = queries.build_documents([(one.encoded, customer) for one, customer in new])
     numbers = await queries.take_numbers(tx, company.id, len(new))
-    inserting = asyncio.create_task(queries.insert_orders(tx, company.id, by, numbers, documents))
+    inserting = asyncio.create_task(queries.insert_orders(tx, company.id, actor, numbers, documents))
     try:
         await asyncio.sleep(0)  # it sends its statement, and the database stores the orders meanwhile
-        announcements = _build_announcements(new, numbers, by)
+        announcements = _build_announcements(new, numbers, actor)
     finally:
         await inserting
-    await _announce(tx, company, announcements, by)
+    await _announce(tx, company, announcements, actor)
 
 
 def _build_order(one: BuiltOrder, customer: CustomerRef | None, place: int, numbers: OrderNumbers) -> Order:
@@ -314,7 +314,7 @@ def _build_order(one: BuiltOrder, customer: CustomerRef | None, place: int, numb
 
 
 def _build_announcements(
-    new: Sequence[tuple[BuiltOrder, CustomerRef | None]], numbers: OrderNumbers, by: ChangeActor
+    new: Sequence[tuple[BuiltOrder, CustomerRef | None]], numbers: OrderNumbers, actor: ChangeActor
 ) -> Announcements:
     """Step by step, as if they had been placed and changed one after the other."""
     events: list[Event] = []
@@ -334,16 +334,16 @@ def _build_announcements(
             if not is_history:
                 events.append(OrderUpdated(_with_step(order, one, after)))
                 changes = build_changes(before.revision, after.revision)
-                entry = NewHistoryEntry(after.action, by, after.reference, changes)
+                entry = NewHistoryEntry(after.action, actor, after.reference, changes)
                 history.append((one.id, entry, order.updated_at))
     encoded_history = queries.encode_history(history) if history else None
     return Announcements(encode_events(events), encoded_history, timeline.encode_entries(entries), changed)
 
 
-async def _announce(tx: Tx, company: Company, announcements: Announcements, by: ChangeActor) -> None:
+async def _announce(tx: Tx, company: Company, announcements: Announcements, actor: ChangeActor) -> None:
     await timeline.announce_encoded(tx, company, announcements.events, announcements.entries, are_known=True)
     if announcements.history is not None:
-        await queries.insert_history(tx, company.id, by, announcements.history)
+        await queries.insert_history(tx, company.id, actor, announcements.history)
     if announcements.changed:
         await publish(tx, company, OrdersPlaced(announcements.changed))
 

@@ -85,7 +85,7 @@ TAKE_NUMBERS = sql(
 # The numbers sort like the orders' positions in the batch.
 INSERT_MANY = sql(
     f"""
-    WITH made AS (
+    WITH inserted AS (
         INSERT INTO orders (company_id, id, customer, customer_id, customer_text, earns, {WRITTEN.listed},
                             {PRICED.listed}, {STATE.listed}, {BALANCE.listed}, placed_by, order_number, created_at,
                             updated_at)
@@ -101,14 +101,14 @@ INSERT_MANY = sql(
         RETURNING company_id, cell
     ), counted AS (
         INSERT INTO counter_deltas (company_id, counter, cell, delta)
-        SELECT $1, 'orders', cell, count(*) FROM made GROUP BY cell
+        SELECT $1, 'orders', cell, count(*) FROM inserted GROUP BY cell
     ), transacted AS (
         INSERT INTO order_transactions (company_id, id, order_id, kind, amount, currency, method, occurred_at)
         SELECT $1, id, order_id, kind, amount, currency, method, at
           FROM json_to_recordset($7::json) AS t (id text, order_id text, kind text, amount numeric, currency text,
                                                  method text, at timestamptz)
     )
-    SELECT count(*) FROM made WHERE company_id = $1"""
+    SELECT count(*) FROM inserted WHERE company_id = $1"""
 )
 
 INSERT_HISTORY = sql(
@@ -188,9 +188,9 @@ def _build_customer_columns(customer: CustomerRef | None) -> dict[str, Any]:
 
 
 async def insert_orders(
-    tx: Tx, company_id: int, by: ChangeActor, numbers: OrderNumbers, documents: tuple[bytes, bytes, bytes]
+    tx: Tx, company_id: int, actor: ChangeActor, numbers: OrderNumbers, documents: tuple[bytes, bytes, bytes]
 ) -> None:
-    await INSERT_MANY.run(tx, company_id, encode(by), numbers.first, numbers.at, *documents)
+    await INSERT_MANY.run(tx, company_id, encode(actor), numbers.first, numbers.at, *documents)
 
 
 def encode_history(entries: Sequence[tuple[str, NewHistoryEntry, str]]) -> bytes:
@@ -209,6 +209,6 @@ def encode_history(entries: Sequence[tuple[str, NewHistoryEntry, str]]) -> bytes
     return encode(documents)
 
 
-async def insert_history(tx: Tx, company_id: int, by: ChangeActor, entries: bytes) -> None:
+async def insert_history(tx: Tx, company_id: int, actor: ChangeActor, entries: bytes) -> None:
     """The entries as `encode_history` returns them."""
-    await INSERT_HISTORY.run(tx, company_id, encode(by), entries)
+    await INSERT_HISTORY.run(tx, company_id, encode(actor), entries)

@@ -55,7 +55,7 @@ async def update(tx: Tx, company: Company, id: str, patch: DraftOrderPatch) -> D
     return await queries.update_draft(tx, company.id, id, content, priced)
 
 
-async def complete(tx: Tx, company: Company, id: str, body: DraftCompletion, *, by: ChangeActor = SYSTEM) -> Order:
+async def complete(tx: Tx, company: Company, id: str, body: DraftCompletion, *, actor: ChangeActor = SYSTEM) -> Order:
     """Places the order at the draft's prices, and takes its units from the stock."""
     stored = await _lock_open(tx, company, id)
     contact = None if stored.customer is None else _read_contact(stored.customer)
@@ -68,7 +68,7 @@ async def complete(tx: Tx, company: Company, id: str, body: DraftCompletion, *, 
         tags=stored.tags,
     )
     customer = await orders.find_or_create_customer(tx, company, stored.customer_id, contact)
-    order = await orders.place_new(tx, company, draft, customer, by=by)
+    order = await orders.place_new(tx, company, draft, customer, actor=actor)
     await queries.complete_draft(tx, company.id, id, order.id)
     return order
 

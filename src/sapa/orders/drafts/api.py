@@ -62,8 +62,8 @@ async def list_draft_orders(call: Call, query: DraftOrdersQuery) -> Page[DraftOr
 async def create_draft_order(call: Call, body: DraftOrderIn) -> DraftOrder:
     """Create a draft order.
 
-    It is priced like an order, takes nothing from the stock and has no number. A customer who is given by phone number
-    or e-mail address is looked up or created when the draft is completed.
+    It is priced like an order, takes nothing from the stock and has no number. A customer with a phone number or
+    e-mail address is looked up or created when the draft is completed.
     """
     return await actions.create(call.db, call.company, body)
 
@@ -79,7 +79,7 @@ async def update_draft_order(call: Call, id: DraftOrderId, body: DraftOrderPatch
     """Update an open draft order.
 
     A field that you leave out keeps its value; null clears it. `lineItems` is the whole list: a line with its id keeps
-    its price, a new line of a product variant has the price of now.
+    its price, a new line gets the current price of its product variant.
     """
     return await actions.update(call.db, call.company, id, body)
 
@@ -101,4 +101,4 @@ async def complete_draft_order(call: Call, id: DraftOrderId, body: DraftCompleti
     The order has the draft's prices, and takes its units from the stock. The draft stays, completed, with the order's
     id.
     """
-    return await actions.complete(call.db, call.company, id, body, by=call.actor)
+    return await actions.complete(call.db, call.company, id, body, actor=call.actor)

@@ -91,23 +91,23 @@ LISTING = Listing(
 
 
 async def get_draft(db: Connection, company_id: int, id: str) -> DraftOrder:
-    return _found(await GET.find(db, company_id, id))
+    return _or_not_found(await GET.find(db, company_id, id))
 
 
 async def lock_draft(tx: Tx, company_id: int, id: str) -> DraftOrder:
-    return _found(await LOCK.find(tx, company_id, id))
+    return _or_not_found(await LOCK.find(tx, company_id, id))
 
 
 async def insert_draft(tx: Tx, company_id: int, id: str, content: DraftContent, priced: PricedOrder) -> DraftOrder:
-    return _found(await INSERT.find(tx, company_id, id, *CONTENT.values(content), *PRICED.values(priced)))
+    return _or_not_found(await INSERT.find(tx, company_id, id, *CONTENT.values(content), *PRICED.values(priced)))
 
 
 async def update_draft(tx: Tx, company_id: int, id: str, content: DraftContent, priced: PricedOrder) -> DraftOrder:
-    return _found(await UPDATE.find(tx, company_id, id, *CONTENT.values(content), *PRICED.values(priced)))
+    return _or_not_found(await UPDATE.find(tx, company_id, id, *CONTENT.values(content), *PRICED.values(priced)))
 
 
 async def complete_draft(tx: Tx, company_id: int, id: str, order_id: str) -> DraftOrder:
-    return _found(await COMPLETE.find(tx, company_id, id, order_id))
+    return _or_not_found(await COMPLETE.find(tx, company_id, id, order_id))
 
 
 async def delete_draft(tx: Tx, company_id: int, id: str) -> None:
@@ -121,7 +121,7 @@ async def list_drafts(
     return await LISTING.page(db, company_id, filters, "createdAt:desc", limit, offset)
 
 
-def _found(draft: DraftOrder | None) -> DraftOrder:
+def _or_not_found(draft: DraftOrder | None) -> DraftOrder:
     if draft is None:
         raise NotFound
     return draft

@@ -78,8 +78,8 @@ async def insert_booking(
     asked: bytes, steps: bytes, booked_at: datetime,
 ) -> bool:  # fmt: skip
     """False if the reference was booked before."""
-    made = await INSERT.run(tx, company_id, adapter, reference, order_no, awb, scenario, asked, steps, booked_at)
-    return made > 0
+    inserted = await INSERT.run(tx, company_id, adapter, reference, order_no, awb, scenario, asked, steps, booked_at)
+    return inserted > 0
 
 
 async def count_request(tx: Tx, company_id: int, adapter: str, reference: str) -> None:

@@ -109,8 +109,8 @@ def new_token(length: int = 24) -> str:
     return base64.urlsafe_b64encode(uuid4().bytes + uuid4().bytes).decode()[:length]
 
 
-async def _is_refused(tx: Tx, script: Script, accepted: AcceptedMessage) -> bool:
-    """Whether this message is refused at once."""
+async def _count_and_decide_refusal(tx: Tx, script: Script, accepted: AcceptedMessage) -> bool:
+    """Whether this message is refused at once. Some scripts refuse by the number of messages so far."""
     match script.refuses:
         case "all":
             return True
@@ -141,7 +141,7 @@ async def run_script(
     async with database.transaction() if stores_more else database.statement() as tx:
         if script.is_broken:
             response = broken
-        elif script.refusal and await _is_refused(tx, script, accepted):
+        elif script.refusal and await _count_and_decide_refusal(tx, script, accepted):
             response = refuse(script.refusal)
         else:
             response = accept(accepted)

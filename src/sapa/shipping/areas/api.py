@@ -60,7 +60,7 @@ class AreaSearchQuery(Struct, frozen=True, kw_only=True, rename="camel"):
     limit: Annotated[int, Meta(ge=1, le=50, description="How many areas to return.")] = 10
 
 
-@routes.get("/coverage/provinces", scope=Scope.ORDERS_READ, raises=RAISES, is_remembered=True)
+@routes.get("/coverage/provinces", scope=Scope.ORDERS_READ, raises=RAISES, is_cached=True)
 async def list_shipping_provinces(call: OutboundCall, query: ProvincesQuery) -> list[CoverageArea]:
     """List the provinces that a provider serves.
 
@@ -70,7 +70,7 @@ async def list_shipping_provinces(call: OutboundCall, query: ProvincesQuery) -> 
     return await _list(call, query, "provinces", None)
 
 
-@routes.get("/coverage/cities", scope=Scope.ORDERS_READ, raises=RAISES, is_remembered=True)
+@routes.get("/coverage/cities", scope=Scope.ORDERS_READ, raises=RAISES, is_cached=True)
 async def list_shipping_cities(call: OutboundCall, query: CitiesQuery) -> list[CoverageArea]:
     """List the cities and regencies of a province.
 
@@ -82,13 +82,13 @@ async def list_shipping_cities(call: OutboundCall, query: CitiesQuery) -> list[C
     return await _list(call, query, "cities", query.province_id)
 
 
-@routes.get("/coverage/districts", scope=Scope.ORDERS_READ, raises=RAISES, is_remembered=True)
+@routes.get("/coverage/districts", scope=Scope.ORDERS_READ, raises=RAISES, is_cached=True)
 async def list_shipping_districts(call: OutboundCall, query: DistrictsQuery) -> list[CoverageArea]:
     """List the districts (kecamatan) of a city."""
     return await _list(call, query, "districts", query.city_id)
 
 
-@routes.get("/coverage/sub-districts", scope=Scope.ORDERS_READ, raises=RAISES, is_remembered=True)
+@routes.get("/coverage/sub-districts", scope=Scope.ORDERS_READ, raises=RAISES, is_cached=True)
 async def list_shipping_sub_districts(call: OutboundCall, query: SubDistrictsQuery) -> list[CoverageArea]:
     """List the sub-districts (kelurahan) of a district."""
     return await _list(call, query, "sub-districts", query.district_id)
@@ -117,5 +117,5 @@ async def _list(call: OutboundCall, query: ProvincesQuery, level: Level, parent:
     request = AreaRequest(query.provider, level, parent)
     found = await actions.list_timed_coverage(call.context, call.company, request, query.search)
     if found.fresh_seconds > 0:
-        call.remembered_seconds = found.fresh_seconds
+        call.cache_seconds = found.fresh_seconds
     return [CoverageArea(area.id, area.name, area.parent_id, area.zip) for area in found.areas]

@@ -33,7 +33,7 @@ from sapa.shipping.errors import BookingInProgress, InvalidMove, NotBookable
 from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.shipments.requests import build_request
 from sapa.shipping.shipments.types import POLLED
-from sapa.shipping.states import BOOKABLE, GONE, GROUP_OF, NOT_BOOKED_YET, TROUBLED, is_allowed
+from sapa.shipping.states import BOOKABLE, CANCELLED, FAILED, GROUP_OF, NOT_BOOKED_YET, is_allowed
 from sapa.shipping.types import (
     NO_PACKAGE,
     BookingResolution,
@@ -142,23 +142,23 @@ async def send(context: AppContext, start: BookingStart) -> Outcome | None:
     if attempt is None or connected is None:
         return None
 
-    async def claim_and_ask() -> Outcome | None:
+    async def claim_and_book() -> Outcome | None:
         async with context.database.connection() as db:
             if not await queries.claim(db, attempt):
                 return None
-        return await _ask(context, connected, start.stored, attempt)
+        return await _book(context, connected, start.stored, attempt)
 
     async def unclaim() -> None:
         async with context.database.connection() as db:
             await queries.unclaim(db, attempt)
 
     try:
-        return await retry(claim_and_ask, NotSent, tries=MOST_SENDS, pause=PAUSE_SECONDS, between=unclaim)
+        return await retry(claim_and_book, NotSent, tries=MOST_SENDS, pause=PAUSE_SECONDS, between=unclaim)
     except NotSent as error:
         return Rejected("CARRIER_UNREACHABLE", f"The carrier could not be reached: {error}")
 
 
-async def _ask(
+async def _book(
     context: AppContext, connected: ConnectedCarrier, stored: StoredShipment, attempt: BookingAttempt
 ) -> Outcome:
     try:
@@ -209,9 +209,9 @@ async def _settle_booked(
 
 
 async def flag_unwanted(
-    tx: Tx, company: Company, stored: StoredShipment, attempt: BookingAttempt, fate: str
+    tx: Tx, company: Company, stored: StoredShipment, attempt: BookingAttempt, what_follows: str
 ) -> StoredShipment:
-    message = f"The carrier proceeds with an earlier booking ({attempt.reference}); {fate}"
+    message = f"The carrier proceeds with an earlier booking ({attempt.reference}); {what_follows}"
     return await shipments.store(
         tx, company, stored, msgspec.structs.replace(stored, needs_action=True, problem=message)
     )
@@ -244,11 +244,11 @@ async def _settle_unbooked(
 
 def _with_booking(stored: StoredShipment, booked: Booked, clock: CompanyClock) -> StoredShipment:
     status = booked.status if is_allowed(stored.shipping_status, booked.status, "sapa") else "confirmed"
-    is_troubled = status in TROUBLED
-    problem = f"The carrier accepted the booking; the shipment is now {status}." if is_troubled else None
-    gone = {"cancelled_by": "carrier", "cancelled_source": POLLED} if status in GONE else {}
+    has_failed = status in FAILED
+    problem = f"The carrier accepted the booking; the shipment is now {status}." if has_failed else None
+    cancellation = {"cancelled_by": "carrier", "cancelled_source": POLLED} if status in CANCELLED else {}
     after = msgspec.structs.replace(
-        with_numbers(stored, booked), shipping_status=status, problem=problem, needs_action=is_troubled, **gone
+        with_numbers(stored, booked), shipping_status=status, problem=problem, needs_action=has_failed, **cancellation
     )
     return msgspec.structs.replace(after, poll_at=shipments.build_poll_at(after, clock))
 

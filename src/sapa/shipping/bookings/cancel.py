@@ -28,7 +28,7 @@ from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.shipments.requests import build_booked
 from sapa.shipping.shipments.types import LONGEST_CANCEL, DueShipment
-from sapa.shipping.states import ACCEPTED, GONE, UNDER_WAY, is_allowed
+from sapa.shipping.states import ACCEPTED, CANCELLED, UNDER_WAY, is_allowed
 from sapa.shipping.types import Shipment, StoredShipment
 from sapa.values.company import Company
 
@@ -41,7 +41,7 @@ FIRST_PAUSE = 30
 """Seconds until the worker asks for the first time, if the process that asks now ends."""
 FLAG_AFTER_TRIES = 50
 DEFAULT_REASON = "Cancelled by the sender"
-TAKEN = ACCEPTED | {"on_hold", "cancelling"}
+WITH_CARRIER = ACCEPTED | {"on_hold", "cancelling"}
 """Statuses in which the carrier has the shipment, even if its number is not known yet."""
 LEASE_SECONDS = 60.0
 
@@ -55,22 +55,22 @@ async def cancel(call: OutboundCall, id: str, reason: str | None) -> Shipment | 
         connected = await get_carrier(call.context, db, company, before.provider) if needs_carrier else None
     if connected is not None and connected.carrier.name != before.adapter:
         raise ProviderNotConnected(f"{before.provider} now uses another carrier; {before.adapter} has this shipment.")
-    asked, method = await call.intend(
+    stored, method = await call.intend(
         lambda tx: begin_cancel(tx, company, id, reason, "api"), present=lambda begun: begun[0].shipment
     )
     outcome: CancelOutcome | None = None
     if method == "carrier" and connected is not None:
-        outcome = await ask_carrier(connected, asked, is_first=before.shipping_status != "cancelling")
+        outcome = await ask_carrier(connected, stored, is_first=before.shipping_status != "cancelling")
     if isinstance(outcome, CarrierAway | CancelRefused):
-        await call.transact(lambda tx: settle_cancel(tx, company, asked, outcome))
+        await call.transact(lambda tx: settle_cancel(tx, company, stored, outcome))
         if isinstance(outcome, CancelRefused):
             raise NotCancellable(f"The carrier refused the cancellation: {outcome.reason}")
         raise CarrierUnavailable(f"The carrier did not respond; the cancellation will be retried. {outcome}")
 
     async def conclude(tx: Tx) -> Shipment | Accepted[Shipment]:
         if outcome is None:
-            return asked.shipment
-        settled = await settle_cancel(tx, company, asked, outcome)
+            return stored.shipment
+        settled = await settle_cancel(tx, company, stored, outcome)
         is_pending = isinstance(outcome, CancelPending) and settled.shipping_status == "cancelling"
         return Accepted(settled.shipment) if is_pending else settled.shipment
 
@@ -87,7 +87,7 @@ def is_cancellable(stored: StoredShipment) -> bool:
 def choose_method(stored: StoredShipment) -> CancelMethod:
     """How to cancel, by provider and status; raises if it cannot be cancelled."""
     status = stored.shipping_status
-    if status in GONE:
+    if status in CANCELLED:
         return "nothing"
     if PROVIDERS[stored.provider].is_local:
         return _choose_local_method(stored)
@@ -97,7 +97,7 @@ def choose_method(stored: StoredShipment) -> CancelMethod:
         raise BookingInProgress
     if stored.picked_up_at is not None or status in UNDER_WAY:
         raise NotCancellable(f"The shipment was already picked up; it is {status}.")
-    if stored.order_no is None and stored.awb is None and status not in TAKEN:
+    if stored.order_no is None and stored.awb is None and status not in WITH_CARRIER:
         return "local"
     if status == "cancelling" or is_allowed(status, "cancelling", "caller"):
         return "carrier"
@@ -150,7 +150,7 @@ async def ask_carrier(connected: ConnectedCarrier, stored: StoredShipment, *, is
     """Safe to repeat. On a retry, a refusal may mean that the first call succeeded."""
     reason = stored.cancellation_reason or DEFAULT_REASON
     try:
-        shipment = await _identify(connected, stored)
+        shipment = await _with_number(connected, stored)
         outcome = await connected.carrier.cancel(connected.connection, shipment, reason)
     except CarrierAway as error:
         return error
@@ -161,7 +161,7 @@ async def ask_carrier(connected: ConnectedCarrier, stored: StoredShipment, *, is
     return outcome
 
 
-async def _identify(connected: ConnectedCarrier, stored: StoredShipment) -> BookedShipment:
+async def _with_number(connected: ConnectedCarrier, stored: StoredShipment) -> BookedShipment:
     """Adds a number that the carrier knows: a person may have resolved the booking without one."""
     shipment = build_booked(stored)
     if shipment.order_no or shipment.awb:
@@ -195,11 +195,11 @@ async def settle_due(context: AppContext, due: DueShipment) -> None:
 
 
 async def settle_cancel(
-    tx: Tx, company: Company, asked: StoredShipment, outcome: CancelOutcome, *, is_watched: bool = True
+    tx: Tx, company: Company, before: StoredShipment, outcome: CancelOutcome, *, is_watched: bool = True
 ) -> StoredShipment:
     """Applies the carrier's response, unless the shipment was settled or booked again in the meantime."""
-    stored = await shipments.lock_shipment(tx, company.id, asked.id)
-    if stored.shipping_status != "cancelling" or stored.reference != asked.reference:
+    stored = await shipments.lock_shipment(tx, company.id, before.id)
+    if stored.shipping_status != "cancelling" or stored.reference != before.reference:
         return stored
     clock = await read_clock(tx, company.id)
     after = build_settled(stored, outcome, clock.now)
@@ -210,13 +210,15 @@ async def settle_cancel(
 
 
 def build_settled(stored: StoredShipment, outcome: CancelOutcome, now: datetime) -> StoredShipment:
-    over = {"cancelling_from": None, "cancel_due_at": None, "cancel_tries": 0}
+    cleared = {"cancelling_from": None, "cancel_due_at": None, "cancel_tries": 0}
     if isinstance(outcome, Cancelled):
         status = PROVIDERS[stored.provider].cancelled_status
-        return msgspec.structs.replace(stored, **over, shipping_status=status, needs_action=False, poll_at=None)
+        return msgspec.structs.replace(stored, **cleared, shipping_status=status, needs_action=False, poll_at=None)
     if isinstance(outcome, CancelRefused):
         request = {"cancellation_reason": None, "cancelled_by": None, "cancelled_source": None}
-        return msgspec.structs.replace(stored, **over, **request, shipping_status=stored.cancelling_from or "confirmed")
+        return msgspec.structs.replace(
+            stored, **cleared, **request, shipping_status=stored.cancelling_from or "confirmed"
+        )
     tries = stored.cancel_tries + 1
     due = now + timedelta(seconds=PAUSES[min(tries, len(PAUSES)) - 1])
     stored = msgspec.structs.replace(stored, cancel_tries=tries, cancel_due_at=due)

@@ -28,8 +28,8 @@ async def refresh(call: OutboundCall, id: str) -> ShipmentPayment:
     answer = await ask_carrier(connected, shipment)
     amount = answer.amount if isinstance(answer, BookingPayment) else None
     if isinstance(answer, BookingPayment):
-        found, asked = answer, shipment
-        shipment = await call.transact(lambda tx: apply_payment(tx, call.company, asked, found))
+        payment, before = answer, shipment
+        shipment = await call.transact(lambda tx: apply_payment(tx, call.company, before, payment))
     return ShipmentPayment(
         shipment_id=shipment.id,
         payment_id=shipment.payment_id,
@@ -42,13 +42,13 @@ async def refresh(call: OutboundCall, id: str) -> ShipmentPayment:
 
 
 async def poll(
-    context: AppContext, company: Company, connected: ConnectedCarrier | None, asked: StoredShipment
+    context: AppContext, company: Company, connected: ConnectedCarrier | None, before: StoredShipment
 ) -> None:
     """Like refresh, for the worker."""
-    answer = await ask_carrier(connected, asked)
+    answer = await ask_carrier(connected, before)
     if isinstance(answer, BookingPayment):
         async with context.database.transaction() as tx:
-            await apply_payment(tx, company, asked, answer)
+            await apply_payment(tx, company, before, answer)
 
 
 async def ask_carrier(connected: ConnectedCarrier | None, shipment: StoredShipment) -> BookingPayment | str | None:
@@ -67,10 +67,10 @@ async def ask_carrier(connected: ConnectedCarrier | None, shipment: StoredShipme
     return found or "The carrier has no such payment."
 
 
-async def apply_payment(tx: Tx, company: Company, asked: StoredShipment, payment: BookingPayment) -> StoredShipment:
+async def apply_payment(tx: Tx, company: Company, before: StoredShipment, payment: BookingPayment) -> StoredShipment:
     """A settled payment has no code any more. If the shipment was booked again since, the answer is ignored."""
-    shipment = await shipments.lock_shipment(tx, company.id, asked.id)
-    if shipment.reference != asked.reference:
+    shipment = await shipments.lock_shipment(tx, company.id, before.id)
+    if shipment.reference != before.reference:
         return shipment
     status = choose_payment_status(shipment.payment_status, payment.status)
     qr = (payment.qr or shipment.payment_qr) if status == "pending" else None

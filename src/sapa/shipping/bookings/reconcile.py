@@ -23,7 +23,7 @@ from sapa.shipping.connections.actions import find_carrier
 from sapa.shipping.connections.types import ConnectedCarrier
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.shipments import actions as shipments
-from sapa.shipping.states import GONE
+from sapa.shipping.states import CANCELLED
 from sapa.shipping.types import StoredShipment
 from sapa.values.company import Company
 
@@ -155,18 +155,18 @@ async def _cancel(
     """Cancels a booking that the carrier accepted although it is no longer wanted."""
     outcome = await _ask_to_cancel(connected, stored, attempt)
     async with context.database.transaction() as tx:
-        now = await shipments.lock_shipment(tx, company.id, attempt.shipment_id)
+        locked = await shipments.lock_shipment(tx, company.id, attempt.shipment_id)
         if isinstance(outcome, CarrierAway) and attempt.looks < MOST_CANCELS:
             next_at = attempt.age + PAUSE_SECONDS
             await queries.record_lookup(tx, attempt, not_found=False, error=str(outcome), next_at=next_at)
-            if attempt.reference not in (now.problem or ""):
-                await actions.flag_unwanted(tx, company, now, attempt, "it is being cancelled there.")
+            if attempt.reference not in (locked.problem or ""):
+                await actions.flag_unwanted(tx, company, locked, attempt, "it is being cancelled there.")
             return
         error = None if isinstance(outcome, Cancelled | AlreadyCancelled) else str(outcome)
         await queries.settle_attempt(tx, attempt, "closed", error=error, by="worker")
-        if not isinstance(outcome, AlreadyCancelled) or attempt.reference in (now.problem or ""):
-            fate = f"it could not be cancelled there: {error}" if error else "it was cancelled there."
-            await actions.flag_unwanted(tx, company, now, attempt, fate)
+        if not isinstance(outcome, AlreadyCancelled) or attempt.reference in (locked.problem or ""):
+            what_follows = f"it could not be cancelled there: {error}" if error else "it was cancelled there."
+            await actions.flag_unwanted(tx, company, locked, attempt, what_follows)
 
 
 async def _ask_to_cancel(
@@ -182,7 +182,7 @@ async def _ask_to_cancel(
             numbers = (found.order_no, found.awb, found.booking_id) if isinstance(found, Booked) else (None,) * 3
             shipment = _build_booked(stored, attempt, *numbers)
         events = (await connected.carrier.track(connected.connection, shipment)).events
-        if events and events[-1].status in GONE:
+        if events and events[-1].status in CANCELLED:
             return AlreadyCancelled()
         result = await connected.carrier.cancel(connected.connection, shipment, "Duplicate booking")
     except (CarrierAway, BadCredentials) as error:

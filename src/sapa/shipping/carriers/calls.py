@@ -181,7 +181,7 @@ def read_booking(response: ProviderResponse, shape: type[Shape]) -> Shape:
         raise Unclear(str(error)) from None
 
 
-class _Consent(Struct, frozen=True):
+class _RefusalFields(Struct, frozen=True):
     """The fields in which carriers refuse with a successful HTTP status."""
 
     success: bool | None = None
@@ -195,7 +195,7 @@ def is_granted(response: ProviderResponse) -> bool:
     """Whether the carrier did what was requested. Raises CarrierAway if the response says neither."""
     if response.status >= 400 or response.status == 204:
         return response.status == 204
-    consent = read(response, _Consent)
+    consent = read(response, _RefusalFields)
     is_no = consent.success is False or consent.status is False or consent.errors or consent.error
     return not is_no and (consent.statusCode or 0) < 400
 

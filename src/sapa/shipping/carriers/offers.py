@@ -13,15 +13,15 @@ from sapa.shipping.carriers.interface import (
     ServiceOffer,
     ServiceRequest,
 )
-from sapa.shipping.carriers.reading import sift
+from sapa.shipping.carriers.reading import decode_rows
 from sapa.values.text_folding import fold
 
 Row = TypeVar("Row")
 
 
-def sift_offers(courier: str, rows: Iterable[Raw], shape: type[Row]) -> tuple[list[Row], list[QuoteNote]]:
+def decode_offers(courier: str, rows: Iterable[Raw], shape: type[Row]) -> tuple[list[Row], list[QuoteNote]]:
     """The readable rows of a price list, and notes about the others. Raises CarrierAway if none is readable."""
-    readable, unreadable = sift(rows, shape)
+    readable, unreadable = decode_rows(rows, shape)
     return readable, list_unreadable(courier, len(readable), unreadable)
 
 

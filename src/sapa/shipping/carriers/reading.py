@@ -52,7 +52,7 @@ def decode(body: bytes | Raw, shape: type[Shape]) -> Shape:
     return decoded
 
 
-def sift(rows: Iterable[Raw], shape: type[Shape]) -> tuple[list[Shape], int]:
+def decode_rows(rows: Iterable[Raw], shape: type[Shape]) -> tuple[list[Shape], int]:
     """The readable rows, and the number of unreadable ones."""
     rows = list(rows)
     with suppress(Unreadable):

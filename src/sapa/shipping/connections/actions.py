@@ -15,7 +15,7 @@ from sapa.context import AppContext
 from sapa.db.pool import Connection, Tx
 from sapa.http.errors import Invalid
 from sapa.http.executor import AuditRecorder
-from sapa.http.response_memory import drop_responses
+from sapa.http.response_cache import drop_responses
 from sapa.shipping.carriers import circuit
 from sapa.shipping.carriers.calls import scrub_text
 from sapa.shipping.carriers.interface import (
@@ -28,12 +28,12 @@ from sapa.shipping.carriers.registry import CARRIERS, list_adapters, list_provid
 from sapa.shipping.connections import queries
 from sapa.shipping.connections.types import (
     CONNECTION_ID,
+    CachedCarrier,
     CarrierConnection,
     CarrierHealth,
     ConnectedCarrier,
     NewCarrierConnection,
     ProviderNotConnected,
-    RememberedCarrier,
     StoredCarrierConnection,
 )
 from sapa.shipping.environment import TEST, get_environment
@@ -43,9 +43,9 @@ from sapa.values.company import Company
 from sapa.values.sealing import ResealedBatch, Vault
 
 HOOKS = "/hooks/carriers/"
-MOST_REMEMBERED = 10_000
+MAX_CACHED = 10_000
 
-_remembered: dict[tuple[int, str], RememberedCarrier] = {}
+_cache: dict[tuple[int, str], CachedCarrier] = {}
 
 
 class CarrierDraft(Struct, frozen=True):
@@ -109,17 +109,17 @@ async def list_connected(context: AppContext, db: Connection, company: Company) 
     return found
 
 
-def recall_carrier(company: Company, provider: str) -> RememberedCarrier | None:
+def find_cached_carrier(company: Company, provider: str) -> CachedCarrier | None:
     """The stored account that served the provider last time."""
-    return _remembered.get((company.id, provider))
+    return _cache.get((company.id, provider))
 
 
-async def open_remembered(
-    context: AppContext, company: Company, remembered: RememberedCarrier, has_error: bool
+async def open_cached(
+    context: AppContext, company: Company, cached: CachedCarrier, has_error: bool
 ) -> ConnectedCarrier:
     """For an account that a statement has just found to be the provider's still."""
-    carrier = CARRIERS[remembered.adapter]
-    account = await _open_account(context, company, remembered.id, carrier, remembered.credentials)
+    carrier = CARRIERS[cached.adapter]
+    account = await _open_account(context, company, cached.id, carrier, cached.credentials)
     return ConnectedCarrier(carrier, account, has_error)
 
 
@@ -252,9 +252,9 @@ async def _connect_stored(context: AppContext, company: Company, stored: StoredC
     supplied = get_environment(company).build_credentials(context, company.id, carrier)
     credentials = supplied | msgspec.json.decode(unsealed, type=dict[str, str])
     account = await _open_account(context, company, stored.id, carrier, credentials)
-    if len(_remembered) >= MOST_REMEMBERED:
-        _remembered.clear()
-    _remembered[company.id, stored.provider] = RememberedCarrier(stored.adapter, stored.id, credentials)
+    if len(_cache) >= MAX_CACHED:
+        _cache.clear()
+    _cache[company.id, stored.provider] = CachedCarrier(stored.adapter, stored.id, credentials)
     return ConnectedCarrier(carrier, account, stored.last_error is not None)
 
 

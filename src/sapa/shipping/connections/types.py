@@ -16,7 +16,7 @@ from sapa.values.provider_accounts import AccountFieldEntry
 CONNECTION_ID = IdKind("carr_")
 
 
-class RememberedCarrier(Struct, frozen=True):
+class CachedCarrier(Struct, frozen=True):
     """The account that this process last saw. A statement that uses it checks it with the part ACCOUNT."""
 
     adapter: str

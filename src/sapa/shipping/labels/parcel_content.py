@@ -153,8 +153,8 @@ def _count_units(shipment: StoredShipment, order: Order, lines: Sequence[_LineIt
     if shipment.return_of is not None:
         linked = (refund for refund in _read_refunds(order.refunds) if refund.id == shipment.refund_id)
     else:
-        made = (one for one in _read_fulfillments(order.fulfillments) if not one.cancelled_at)
-        linked = (fulfillment for fulfillment in made if fulfillment.shipment_id == shipment.id)
+        valid = (one for one in _read_fulfillments(order.fulfillments) if not one.cancelled_at)
+        linked = (fulfillment for fulfillment in valid if fulfillment.shipment_id == shipment.id)
     units: Counter[str] = Counter()
     for part in linked:
         for line in part.line_items:

@@ -23,8 +23,8 @@ from sapa.shipping.carriers.interface import (
     ShipmentRequest,
 )
 from sapa.shipping.carriers.offers import explain_cash
-from sapa.shipping.connections.actions import get_carrier, open_remembered, recall_carrier, record_health
-from sapa.shipping.connections.types import ConnectedCarrier, RememberedCarrier
+from sapa.shipping.connections.actions import find_cached_carrier, get_carrier, open_cached, record_health
+from sapa.shipping.connections.types import CachedCarrier, ConnectedCarrier
 from sapa.shipping.errors import CarrierUnavailable
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.quotes import queries
@@ -81,11 +81,11 @@ async def quote(context: AppContext, company: Company, body: QuoteIn) -> TimedQu
 
 
 async def _quote(context: AppContext, company: Company, body: QuoteIn, request: ShipmentRequest) -> TimedQuote:
-    remembered = recall_carrier(company, body.provider)
+    cached = find_cached_carrier(company, body.provider)
     async with context.database.connection() as db:
         found = None
-        if remembered is not None:
-            found = await _look_up_account(context, db, company, body.provider, remembered, request)
+        if cached is not None:
+            found = await _look_up_account(context, db, company, body.provider, cached, request)
         if found is None:
             found = await _look_up(context, db, company, body.provider, request)
     if isinstance(found, TimedQuote):
@@ -101,21 +101,21 @@ async def _look_up_account(
     db: Connection,
     company: Company,
     provider: str,
-    remembered: RememberedCarrier,
+    cached: CachedCarrier,
     request: ShipmentRequest,
 ) -> TimedQuote | QuoteLookup | None:
-    """With one statement; None if the remembered account is not the provider's any more."""
-    key, ends = _hash_key(remembered.adapter, remembered.id, request), _list_ends(request)
-    has_lists = areas.lists_sub_districts(remembered.adapter)
+    """With one statement; None if the cached account is not the provider's any more."""
+    key, ends = _hash_key(cached.adapter, cached.id, request), _list_ends(request)
+    has_lists = areas.lists_sub_districts(cached.adapter)
     districts = [str(id) for id in areas.list_districts(ends)] if has_lists else []
-    stored = await queries.look_up(db, company.id, key, provider, remembered, districts, areas.MAX_AGE_DAYS)
+    stored = await queries.look_up(db, company.id, key, provider, cached, districts, areas.MAX_AGE_DAYS)
     if stored is None:
         return None
     if stored.quote is not None:
         return TimedQuote(_decode(stored.quote), stored.seconds_left or 0.0)
     lists = areas.decode_lists(stored.sub_districts) if has_lists else None
-    await areas.check_sub_districts(db, company, remembered.adapter, ends, lists)
-    return QuoteLookup(await open_remembered(context, company, remembered, stored.has_error), request, key)
+    await areas.check_sub_districts(db, company, cached.adapter, ends, lists)
+    return QuoteLookup(await open_cached(context, company, cached, stored.has_error), request, key)
 
 
 async def _look_up(

@@ -17,7 +17,7 @@ routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", 
     scope=Scope.ORDERS_READ,
     status=200,
     raises=[ProviderNotConnected, CarrierUnavailable],
-    is_remembered=True,
+    is_cached=True,
 )
 async def quote_shipping(call: OutboundCall, body: QuoteIn) -> QuoteAnswer:
     """Get the price of a shipment.
@@ -28,5 +28,5 @@ async def quote_shipping(call: OutboundCall, body: QuoteIn) -> QuoteAnswer:
     """
     quote = await actions.quote(call.context, call.company, body)
     if quote.seconds_left > 0:
-        call.remembered_seconds = quote.seconds_left
+        call.cache_seconds = quote.seconds_left
     return build_answer(quote.result)

@@ -8,7 +8,7 @@ from sapa.db.pool import Connection, Tx
 from sapa.db.sql import compose, sql
 from sapa.shipping.areas.statement_parts import SUB_DISTRICTS
 from sapa.shipping.connections.statement_parts import ACCOUNT
-from sapa.shipping.connections.types import RememberedCarrier
+from sapa.shipping.connections.types import CachedCarrier
 
 _EXPIRED = "the worker deletes expired quotes of every company"
 
@@ -19,7 +19,7 @@ class CachedQuote(Struct, frozen=True):
 
 
 class AccountLookup(Struct, frozen=True):
-    """What a quote from a remembered account reads. Without a cached quote, `quote` and `seconds_left` are None."""
+    """What a quote from a cached account reads. Without a cached quote, `quote` and `seconds_left` are None."""
 
     has_error: bool
     quote: Raw | None
@@ -73,12 +73,12 @@ async def find_quote(db: Connection, company_id: int, key: bytes) -> CachedQuote
 
 
 async def look_up(
-    db: Connection, company_id: int, key: bytes, provider: str, remembered: RememberedCarrier,
+    db: Connection, company_id: int, key: bytes, provider: str, cached: CachedCarrier,
     districts: Sequence[str], max_age_days: int,
 ) -> AccountLookup | None:  # fmt: skip
     """None if the provider has another account by now, or one that does not work."""
     values = {
-        "key": key, "provider": provider, "connection_id": remembered.id, "districts": districts,
+        "key": key, "provider": provider, "connection_id": cached.id, "districts": districts,
         "max_age_days": max_age_days,
     }  # fmt: skip
     return await LOOK_UP.find(db, company_id, *LOOK_UP.order(values))

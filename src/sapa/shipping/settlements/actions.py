@@ -60,7 +60,7 @@ async def record_collection(tx: Tx, company: Company, announcement: CashCollecte
     collected = shipment.cod_amount or Decimal(0)
     paid = await _pay_order(tx, company, shipment, collected)
     if shipment.order_id is not None:
-        await _list_difference(tx, company, shipment, "order_amount", paid, collected)
+        await _record_difference(tx, company, shipment, "order_amount", paid, collected)
 
 
 async def _pay_order(tx: Tx, company: Company, shipment: StoredShipment, collected: Decimal) -> Decimal:
@@ -81,10 +81,10 @@ async def _pay_order(tx: Tx, company: Company, shipment: StoredShipment, collect
 async def record_return(tx: Tx, company: Company, announcement: CashParcelReturned) -> None:
     """The order stays paid, because nobody knows who has the cash: a person has to find out."""
     shipment = announcement.shipment
-    await _list_difference(tx, company, shipment, "returned", Decimal(0), shipment.cod_amount or Decimal(0))
+    await _record_difference(tx, company, shipment, "returned", Decimal(0), shipment.cod_amount or Decimal(0))
 
 
-async def _list_difference(
+async def _record_difference(
     tx: Tx, company: Company, shipment: StoredShipment, kind: DifferenceKind, expected: Decimal, actual: Decimal
 ) -> None:
     if expected != actual:

@@ -28,7 +28,7 @@ from sapa.shipping.events import (
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.shipments import queries
 from sapa.shipping.shipments.types import CALLED, LONGEST_POLL
-from sapa.shipping.states import ACCEPTED, GONE, NOT_BOOKED_YET, STATUSES, TERMINAL, TROUBLED, UNDER_WAY
+from sapa.shipping.states import ACCEPTED, CANCELLED, FAILED, NOT_BOOKED_YET, STATUSES, TERMINAL, UNDER_WAY
 from sapa.shipping.types import Shipment, ShownDriver, StoredShipment, new_tracking_page
 from sapa.values.company import Company
 from sapa.values.ids import new_id
@@ -48,7 +48,7 @@ SORTING_CODE_SECONDS = 5
 _WITHOUT_INSTANTS = b'","updatedAt":""}'
 """How the document of a new shipment ends until the database has given it its instants."""
 
-_UNBOOKED = {"draft", "awaiting", *NOT_BOOKED_YET, *GONE, "cancelling"}
+_UNBOOKED = {"draft", "awaiting", *NOT_BOOKED_YET, *CANCELLED, "cancelling"}
 
 
 async def get_stored(db: Connection, company_id: int, id: str) -> StoredShipment:
@@ -191,7 +191,7 @@ def build_events(before: StoredShipment, after: StoredShipment) -> list[Event]:
     events: list[Event] = [ShipmentStatusUpdated(shown)]
     if was in {"draft", "awaiting", *NOT_BOOKED_YET} and now in set(STATUSES) - _UNBOOKED:
         events.append(ShipmentBooked(shown))
-    if now in GONE:
+    if now in CANCELLED:
         events.append(ShipmentCancelled(shown))
     return events
 
@@ -255,7 +255,7 @@ def encode_driver(driver: Driver | None) -> Raw | None:
 
 def build_poll_at(shipment: StoredShipment, clock: CompanyClock, source: str | None = None) -> datetime | None:
     """When to poll the carrier next if no callback arrives, by the company's clock."""
-    if shipment.reference is None or shipment.shipping_status in TERMINAL | TROUBLED | NOT_BOOKED_YET:
+    if shipment.reference is None or shipment.shipping_status in TERMINAL | FAILED | NOT_BOOKED_YET:
         return None
     if clock.real - shipment.created_at > timedelta(days=POLL_DAYS):
         return None

@@ -205,11 +205,11 @@ RESCHEDULE = sql(
 
 
 async def get_shipment(db: Connection, company_id: int, id: str) -> Shipment:
-    return _found(await GET.find(db, company_id, id))
+    return _or_not_found(await GET.find(db, company_id, id))
 
 
 async def get_stored(db: Connection, company_id: int, id: str) -> StoredShipment:
-    return _found(await GET_STORED.find(db, company_id, id))
+    return _or_not_found(await GET_STORED.find(db, company_id, id))
 
 
 async def list_stored(db: Connection, company_id: int, ids: Sequence[str]) -> list[StoredShipment]:
@@ -226,7 +226,7 @@ async def find_order_id(db: Connection, company_id: int, id: str) -> str | None:
 
 
 async def lock_shipment(tx: Tx, company_id: int, id: str) -> StoredShipment:
-    return _found(await LOCK.find(tx, company_id, id))
+    return _or_not_found(await LOCK.find(tx, company_id, id))
 
 
 async def lock_shipments(tx: Tx, company_id: int, ids: Sequence[str]) -> list[StoredShipment]:
@@ -257,12 +257,12 @@ async def insert_shipment(
         "event_kind": event_kind,
         "body_start": body_start,
     }
-    return _found(await INSERT.find(tx, company_id, *INSERT.order(values)))
+    return _or_not_found(await INSERT.find(tx, company_id, *INSERT.order(values)))
 
 
 async def save_shipment(tx: Tx, company_id: int, stored: StoredShipment, is_visible: bool) -> StoredShipment:
     """`stored.cell` is the counter cell it leaves."""
-    return _found(await SAVE.find(tx, company_id, stored.id, *WRITTEN.values(stored), stored.cell, is_visible))
+    return _or_not_found(await SAVE.find(tx, company_id, stored.id, *WRITTEN.values(stored), stored.cell, is_visible))
 
 
 async def delete_shipment(tx: Tx, company_id: int, id: str) -> None:
@@ -302,7 +302,7 @@ async def reschedule(db: Connection, company_id: int) -> None:
     await RESCHEDULE.run(db, company_id)
 
 
-def _found(row: Row | None) -> Row:
+def _or_not_found(row: Row | None) -> Row:
     if row is None:
         raise ShipmentNotFound
     return row

@@ -68,11 +68,11 @@ LISTING = Listing("store_locations", row=StoreLocation, counter=COUNTER, filters
 
 
 async def get_store(db: Connection, company_id: int, id: str) -> StoreLocation:
-    return _found(await GET.find(db, company_id, id))
+    return _or_not_found(await GET.find(db, company_id, id))
 
 
 async def lock_store(tx: Tx, company_id: int, id: str) -> StoreLocation:
-    return _found(await LOCK.find(tx, company_id, id))
+    return _or_not_found(await LOCK.find(tx, company_id, id))
 
 
 async def find_locked_store(tx: Tx, company_id: int, id: str) -> StoreLocation | None:
@@ -100,18 +100,18 @@ async def clear_default(tx: Tx, company_id: int, id: str) -> None:
 
 
 async def insert_store(tx: Tx, company_id: int, id: str, fields: Mapping[str, object]) -> StoreLocation:
-    return _found(await INSERT.find(tx, company_id, id, *(fields[name] for name in WRITTEN.names)))
+    return _or_not_found(await INSERT.find(tx, company_id, id, *(fields[name] for name in WRITTEN.names)))
 
 
 async def update_store(tx: Tx, company_id: int, store: StoreLocation) -> StoreLocation:
-    return _found(await UPDATE.find(tx, company_id, store.id, *WRITTEN.values(store)))
+    return _or_not_found(await UPDATE.find(tx, company_id, store.id, *WRITTEN.values(store)))
 
 
 async def delete_store(tx: Tx, company_id: int, id: str) -> bool:
     return await DELETE.run(tx, company_id, id) > 0
 
 
-def _found(store: StoreLocation | None) -> StoreLocation:
+def _or_not_found(store: StoreLocation | None) -> StoreLocation:
     if store is None:
         raise NotFound
     return store

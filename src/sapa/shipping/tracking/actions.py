@@ -27,7 +27,7 @@ from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.shipments.requests import build_booked
 from sapa.shipping.shipments.types import POLLED, DueShipment
-from sapa.shipping.states import GONE, GROUP_OF, NOT_BOOKED_YET
+from sapa.shipping.states import CANCELLED, GROUP_OF, NOT_BOOKED_YET
 from sapa.shipping.tracking import queries
 from sapa.shipping.tracking.status_changes import (
     build_change,
@@ -45,21 +45,21 @@ SECONDS = 10.0
 LEASE_SECONDS = 60.0
 QUEUE = DueQueue("tracking", queries.NEXT_POLLS.text)
 NO_NUMBER = "The carrier has not assigned a number to track the shipment by yet."
-UNTRACKED = GONE | {"draft", "awaiting", "booking", "booking_unknown", "booking_failed", "returned", "lost"}
+UNTRACKED = CANCELLED | {"draft", "awaiting", "booking", "booking_unknown", "booking_failed", "returned", "lost"}
 
 
 async def apply_events(
-    tx: Tx, company: Company, asked: StoredShipment, events: Sequence[CarrierEvent], source: str
+    tx: Tx, company: Company, before: StoredShipment, events: Sequence[CarrierEvent], source: str
 ) -> StoredShipment:
     """Applies each event once, oldest first; late or impossible ones are recorded without effect.
 
-    `asked` is the shipment as it was when the carrier was asked: if it was booked again since, the events are ignored.
+    `before` is the shipment as it was when the carrier was asked: if it was booked again since, the events are ignored.
     """
-    shipment = await shipments.lock_shipment(tx, company.id, asked.id)
-    if shipment.reference != asked.reference:
+    shipment = await shipments.lock_shipment(tx, company.id, before.id)
+    if shipment.reference != before.reference:
         return shipment
     clock = await read_clock(tx, company.id)
-    for event in [date_event(shipment, asked, event) for event in events]:
+    for event in [date_event(shipment, before, event) for event in events]:
         shipment = await _apply(tx, company, shipment, event, source, clock)
     if source == POLLED:
         after = msgspec.structs.replace(shipment, poll_at=shipments.build_poll_at(shipment, clock, source))

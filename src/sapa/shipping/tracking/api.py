@@ -31,7 +31,7 @@ async def track_shipment(call: OutboundCall, id: ShipmentId) -> Tracking:
     result = await actions.ask_carrier(connected, shipment) if is_tracked else None
     if isinstance(result, TrackingResult):
         events = result.events
-        asked = shipment
-        shipment = await call.transact(lambda tx: actions.apply_events(tx, company, asked, events, POLLED))
+        before = shipment
+        shipment = await call.transact(lambda tx: actions.apply_events(tx, company, before, events, POLLED))
     async with context.database.connection() as db:
         return await actions.load_tracking(db, shipment, company.id, result)

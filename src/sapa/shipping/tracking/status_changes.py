@@ -8,13 +8,13 @@ from msgspec import Struct
 from sapa.shipping.carriers.interface import CarrierEvent, Driver
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.shipments.actions import encode_driver
-from sapa.shipping.states import ACCEPTED, GONE, NOT_BOOKED_YET, STATUSES, TROUBLED, Actor, is_allowed
+from sapa.shipping.states import ACCEPTED, CANCELLED, FAILED, NOT_BOOKED_YET, STATUSES, Actor, is_allowed
 from sapa.shipping.types import StoredShipment, choose_payment_status, read_driver
 from sapa.values.instants import format_instant, truncate_to_milliseconds
 
 MOST_AHEAD = timedelta(seconds=60)
 """How far a carrier's clock may be ahead of the company's."""
-EXPLAINED = TROUBLED | {"on_hold", "delivery_failed", "returning"}
+EXPLAINED = FAILED | {"on_hold", "delivery_failed", "returning"}
 
 
 class StatusChange(Struct, frozen=True):
@@ -74,7 +74,7 @@ def build_change(shipment: StoredShipment, event: CarrierEvent, source: str) -> 
     moved = msgspec.structs.replace(
         _update_details(filled, event), **stamp, shipping_status=to, **_consequences(shipment, event, to)
     )
-    if to in GONE:
+    if to in CANCELLED:
         moved = _cancelled(shipment, moved, event, source)
     return StatusChange(moved, is_applied=True)
 
@@ -121,13 +121,13 @@ def _driver(shipment: StoredShipment, event: CarrierEvent) -> Driver | None:
 
 
 def _consequences(shipment: StoredShipment, event: CarrierEvent, to: str) -> dict[str, object]:
-    is_contradiction = shipment.shipping_status in GONE
-    is_over = shipment.shipping_status in TROUBLED | NOT_BOOKED_YET
+    is_contradiction = shipment.shipping_status in CANCELLED
+    is_over = shipment.shipping_status in FAILED | NOT_BOOKED_YET
     explained = (event.reason or event.text) if to in EXPLAINED else None
     open_problem = shipment.problem if shipment.needs_action and not is_over else None
     contradiction = "The carrier delivers the shipment although it was cancelled." if is_contradiction else None
     return {
-        "needs_action": to in TROUBLED or is_contradiction or (shipment.needs_action and not is_over),
+        "needs_action": to in FAILED or is_contradiction or (shipment.needs_action and not is_over),
         "problem": contradiction or explained or open_problem,
         "cancelling_from": None,
         "cancel_due_at": None,

@@ -11,13 +11,13 @@ routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", 
 
 @routes.get("/tracking-page", scope=Scope.ORDERS_READ)
 async def get_tracking_page_settings(call: Call) -> TrackingPageSettings:
-    """Get how the public tracking pages look."""
+    """Get the settings of the public tracking pages."""
     return await actions.get_settings(call.db, call.company)
 
 
 @routes.put("/tracking-page", scope=Scope.ORDERS_WRITE)
 async def update_tracking_page_settings(call: Call, body: TrackingPageSettingsIn) -> TrackingPageSettings:
-    """Change how the public tracking pages look.
+    """Change the settings of the public tracking pages.
 
     Every shipment has a page at its `trackingPage`. It shows your name, colour and logo, the steps of the delivery and
     the city, in Bahasa Indonesia or English, and no other personal data.

@@ -8,7 +8,7 @@ from urllib.parse import quote_plus
 from zoneinfo import ZoneInfo
 
 from sapa.shipping.shipments.actions import name_courier
-from sapa.shipping.states import GONE, GROUP_OF, TERMINAL
+from sapa.shipping.states import CANCELLED, GROUP_OF, TERMINAL
 from sapa.shipping.tracking.types import ShipmentEvent
 from sapa.shipping.tracking_page.types import PageEvent, PageLanguage, PageStep, StoredPageSettings, TrackingView
 from sapa.shipping.tracking_page.words import (
@@ -85,7 +85,7 @@ def build_expected(shipment: StoredShipment, language: PageLanguage, zone: ZoneI
 
 def build_steps(status: str, language: PageLanguage) -> list[PageStep]:
     """None for a cancelled shipment."""
-    if status in GONE:
+    if status in CANCELLED:
         return []
     present = STAGES.index(STAGE_OF[status])
     return [

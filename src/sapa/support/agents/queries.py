@@ -56,14 +56,14 @@ UPDATE = sql(
 # Two first echoes may race: the second inserts nothing, and finds the first one's row.
 INSERT_BUSINESS_APP = sql(
     f"""
-    WITH made AS (
+    WITH inserted AS (
         INSERT INTO agents (company_id, name, name_text, type, is_business_app)
         VALUES ($1, '{BUSINESS_APP}', '{fold(BUSINESS_APP)}', 'human', true)
             ON CONFLICT (company_id) WHERE is_business_app DO NOTHING
         RETURNING company_id, cell
     )
     INSERT INTO counter_deltas (company_id, counter, cell, delta)
-    SELECT $1, 'agents', cell, 1 FROM made WHERE company_id = $1"""
+    SELECT $1, 'agents', cell, 1 FROM inserted WHERE company_id = $1"""
 )
 
 FIND_BUSINESS_APP = sql(f"SELECT {COLUMNS} FROM agents WHERE company_id = $1 AND is_business_app", row=Agent)
@@ -126,7 +126,7 @@ async def find_agent(db: Connection, company_id: int, id: int) -> Agent | None:
     return await FIND.find(db, company_id, id)
 
 
-async def find_shared_agent(tx: Tx, company_id: int, id: int) -> Agent | None:
+async def find_share_locked_agent(tx: Tx, company_id: int, id: int) -> Agent | None:
     return await SHARE.find(tx, company_id, id)
 
 
@@ -135,22 +135,22 @@ async def find_agent_of(db: Connection, company_id: int, user_id: int) -> Agent 
 
 
 async def get_agent(db: Connection, company_id: int, id: int) -> Agent:
-    return _found(await FIND.find(db, company_id, id))
+    return _or_not_found(await FIND.find(db, company_id, id))
 
 
 async def lock_agent(tx: Tx, company_id: int, id: int) -> Agent:
-    return _found(await LOCK.find(tx, company_id, id))
+    return _or_not_found(await LOCK.find(tx, company_id, id))
 
 
 async def insert_agent(tx: Tx, company_id: int, changes: AgentChanges) -> Agent:
     columns = (changes.name, fold(changes.name), changes.type, changes.active, changes.user_id)
-    return _found(await INSERT.find(tx, company_id, *columns, changes.cell))
+    return _or_not_found(await INSERT.find(tx, company_id, *columns, changes.cell))
 
 
 async def update_agent(tx: Tx, company_id: int, id: int, changes: AgentChanges, cell: str) -> Agent:
     """`cell` is the counter's cell that the agent leaves."""
     columns = (changes.name, fold(changes.name), changes.type, changes.active, changes.user_id)
-    return _found(await UPDATE.find(tx, company_id, id, *columns, cell))
+    return _or_not_found(await UPDATE.find(tx, company_id, id, *columns, cell))
 
 
 async def find_business_app(db: Connection, company_id: int) -> Agent | None:
@@ -159,7 +159,7 @@ async def find_business_app(db: Connection, company_id: int) -> Agent | None:
 
 async def insert_business_app(tx: Tx, company_id: int) -> Agent:
     await INSERT_BUSINESS_APP.run(tx, company_id)
-    return _found(await FIND_BUSINESS_APP.find(tx, company_id))
+    return _or_not_found(await FIND_BUSINESS_APP.find(tx, company_id))
 
 
 async def is_member(db: Connection, company_id: int, user_id: int) -> bool:
@@ -189,7 +189,7 @@ async def update_settings(tx: Tx, company_id: int, settings: SupportSettings) ->
     await UPDATE_SETTINGS.run(tx, company_id, *structs.astuple(settings))
 
 
-def _found(agent: Agent | None) -> Agent:
+def _or_not_found(agent: Agent | None) -> Agent:
     if agent is None:
         raise NotFound
     return agent

@@ -14,13 +14,13 @@ GET = sql(f"SELECT {COLUMNS} FROM ticket_labels WHERE company_id = $1 AND id = $
 
 INSERT = sql(
     f"""
-    WITH made AS (
+    WITH inserted AS (
         INSERT INTO ticket_labels (company_id, id, name, color) VALUES ($1, $2, $3, $4)
         RETURNING company_id, {COLUMNS}
     ), counted AS (
-        INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'ticket_labels', '', 1 FROM made
+        INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'ticket_labels', '', 1 FROM inserted
     )
-    SELECT {COLUMNS} FROM made WHERE company_id = $1""",
+    SELECT {COLUMNS} FROM inserted WHERE company_id = $1""",
     row=Label,
 )
 
@@ -61,15 +61,15 @@ LISTING = Listing(
 
 
 async def get_label(db: Connection, company_id: int, id: str) -> Label:
-    return _found(await GET.find(db, company_id, id))
+    return _or_not_found(await GET.find(db, company_id, id))
 
 
 async def insert_label(tx: Tx, company_id: int, id: str, *columns: object) -> Label:
-    return _found(await INSERT.find(tx, company_id, id, *columns))
+    return _or_not_found(await INSERT.find(tx, company_id, id, *columns))
 
 
 async def update_label(tx: Tx, company_id: int, id: str, *columns: object) -> Label:
-    return _found(await UPDATE.find(tx, company_id, id, *columns))
+    return _or_not_found(await UPDATE.find(tx, company_id, id, *columns))
 
 
 async def delete_label(tx: Tx, company_id: int, id: str) -> None:
@@ -91,7 +91,7 @@ async def list_labels(
     return await LISTING.page(db, company_id, filters, "createdAt:desc", limit, offset)
 
 
-def _found(label: Label | None) -> Label:
+def _or_not_found(label: Label | None) -> Label:
     if label is None:
         raise NotFound
     return label

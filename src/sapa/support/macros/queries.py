@@ -14,13 +14,13 @@ GET = sql(f"SELECT {COLUMNS} FROM macros WHERE company_id = $1 AND id = $2", row
 
 INSERT = sql(
     f"""
-    WITH made AS (
+    WITH inserted AS (
         INSERT INTO macros (company_id, id, name, actions, note, reply) VALUES ($1, $2, $3, $4, $5, $6)
         RETURNING company_id, {COLUMNS}
     ), counted AS (
-        INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'macros', '', 1 FROM made
+        INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'macros', '', 1 FROM inserted
     )
-    SELECT {COLUMNS} FROM made WHERE company_id = $1""",
+    SELECT {COLUMNS} FROM inserted WHERE company_id = $1""",
     row=Macro,
 )
 
@@ -53,15 +53,15 @@ LISTING = Listing(
 
 
 async def get_macro(db: Connection, company_id: int, id: str) -> Macro:
-    return _found(await GET.find(db, company_id, id))
+    return _or_not_found(await GET.find(db, company_id, id))
 
 
 async def insert_macro(tx: Tx, company_id: int, id: str, *columns: object) -> Macro:
-    return _found(await INSERT.find(tx, company_id, id, *columns))
+    return _or_not_found(await INSERT.find(tx, company_id, id, *columns))
 
 
 async def update_macro(tx: Tx, company_id: int, id: str, *columns: object) -> Macro:
-    return _found(await UPDATE.find(tx, company_id, id, *columns))
+    return _or_not_found(await UPDATE.find(tx, company_id, id, *columns))
 
 
 async def delete_macro(tx: Tx, company_id: int, id: str) -> None:
@@ -75,7 +75,7 @@ async def list_macros(
     return await LISTING.page(db, company_id, filters, "createdAt:desc", limit, offset)
 
 
-def _found(macro: Macro | None) -> Macro:
+def _or_not_found(macro: Macro | None) -> Macro:
     if macro is None:
         raise NotFound
     return macro

@@ -24,7 +24,7 @@ async def list_agent_mentions(call: Call, id: AgentPathId, query: PageQuery) -> 
 
 @routes.delete("/{id}/mentions/{ticketId}", scope=Scope.MESSAGES_WRITE, raises=[NotFound])
 async def delete_agent_mention(call: Call, id: AgentPathId, ticket_id: TicketId) -> None:
-    """Mark a mention as read: the agent is no longer told of it."""
+    """Mark a mention as read."""
     agent = await agents.get_agent(call.db, call.company, int(id))
     await replies.require_ticket(call.db, call.company, ticket_id)
     await actions.mark_read(call.db, call.company.id, agent.id, ticket_id)

@@ -1,4 +1,4 @@
-"""Endpoints for what an agent's user wants to hear of."""
+"""Endpoints for an agent's notification settings."""
 
 from sapa.access.types import Scope
 from sapa.http.endpoints import Base, Call, Routes
@@ -16,7 +16,7 @@ routes = Routes("/agents", base=Base.MESSAGING, tag="Agents")
 
 @routes.get("/{id}/notification-settings", scope=Scope.MESSAGES_READ, raises=[NotFound, AgentWithoutUser])
 async def get_agent_notification_settings(call: Call, id: AgentPathId) -> AgentNotificationSettings:
-    """Get what an agent's user hears of at the console and by mail."""
+    """Get which notifications an agent's user gets in the console and by mail."""
     return await actions.get_settings(call.db, call.company, int(id))
 
 
@@ -24,7 +24,7 @@ async def get_agent_notification_settings(call: Call, id: AgentPathId) -> AgentN
 async def update_agent_notification_settings(
     call: Call, id: AgentPathId, body: AgentNotificationSettingsPatch
 ) -> AgentNotificationSettings:
-    """Change what an agent's user hears of at the console and by mail.
+    """Change which notifications an agent's user gets in the console and by mail.
 
     A field that you leave out keeps its value. People change their own under *Your profile*.
     """

@@ -1,4 +1,4 @@
-"""What an agent's user wants to hear of."""
+"""An agent's notification settings: structs and errors."""
 
 from typing import Annotated, Literal
 
@@ -21,7 +21,7 @@ Kinds = Annotated[
 
 
 class AgentNotificationSettings(Struct, frozen=True, rename="camel"):
-    """What an agent's user hears of in this company, and how. It counts for the live and the test environment."""
+    """Which notifications an agent's user gets in this company, and how, for the live and the test environment."""
 
     kinds: Kinds
     sound: Annotated[bool, Meta(description="A sound, while the console is open.")]

@@ -22,14 +22,14 @@ FIND_BY_TOKEN = sql(f"SELECT {COLUMNS} FROM ratings WHERE company_id = $1 AND to
 # A cycle is asked about once.
 INSERT = sql(
     """
-    WITH made AS (
+    WITH inserted AS (
         INSERT INTO ratings (company_id, id, ticket_id, cycle, agent_id, customer_id, source, token, created_at)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
             ON CONFLICT (company_id, ticket_id, cycle) DO NOTHING
         RETURNING company_id
     )
     INSERT INTO counter_deltas (company_id, counter, cell, delta)
-    SELECT $1, 'ratings', '', 1 FROM made WHERE company_id = $1"""
+    SELECT $1, 'ratings', '', 1 FROM inserted WHERE company_id = $1"""
 )
 
 SET_ANSWER = sql(
@@ -93,11 +93,11 @@ LISTING = Listing(
 
 
 async def get_rating(db: Connection, company_id: int, id: str) -> Rating:
-    return _found(await GET.find(db, company_id, id))
+    return _or_not_found(await GET.find(db, company_id, id))
 
 
 async def lock_rating(tx: Tx, company_id: int, id: str) -> Rating:
-    return _found(await LOCK.find(tx, company_id, id))
+    return _or_not_found(await LOCK.find(tx, company_id, id))
 
 
 async def find_by_token(db: Connection, company_id: int, token: str) -> Rating | None:
@@ -110,7 +110,7 @@ async def insert_rating(tx: Tx, company_id: int, id: str, *columns: object) -> N
 
 async def set_answer(tx: Tx, company_id: int, rating: Rating, score: int, comment: str | None, at: datetime) -> Rating:
     await SET_TICKET.run(tx, company_id, rating.ticket_id, score)
-    return _found(await SET_ANSWER.find(tx, company_id, rating.id, score, comment, at))
+    return _or_not_found(await SET_ANSWER.find(tx, company_id, rating.id, score, comment, at))
 
 
 async def list_due(db: Connection, most: int) -> list[DueRating]:
@@ -136,7 +136,7 @@ async def list_ratings(
     return await LISTING.page(db, company_id, filters, "createdAt:desc", limit, offset)
 
 
-def _found(rating: Rating | None) -> Rating:
+def _or_not_found(rating: Rating | None) -> Rating:
     if rating is None:
         raise NotFound
     return rating

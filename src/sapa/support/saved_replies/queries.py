@@ -14,13 +14,13 @@ GET = sql(f"SELECT {COLUMNS} FROM saved_replies WHERE company_id = $1 AND id = $
 
 INSERT = sql(
     f"""
-    WITH made AS (
+    WITH inserted AS (
         INSERT INTO saved_replies (company_id, id, shortcut, text) VALUES ($1, $2, $3, $4)
         RETURNING company_id, {COLUMNS}
     ), counted AS (
-        INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'saved_replies', '', 1 FROM made
+        INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'saved_replies', '', 1 FROM inserted
     )
-    SELECT {COLUMNS} FROM made WHERE company_id = $1""",
+    SELECT {COLUMNS} FROM inserted WHERE company_id = $1""",
     row=SavedReply,
 )
 
@@ -76,15 +76,15 @@ LISTING = Listing(
 
 
 async def get_saved_reply(db: Connection, company_id: int, id: str) -> SavedReply:
-    return _found(await GET.find(db, company_id, id))
+    return _or_not_found(await GET.find(db, company_id, id))
 
 
 async def insert_saved_reply(tx: Tx, company_id: int, id: str, *columns: object) -> SavedReply:
-    return _found(await INSERT.find(tx, company_id, id, *columns))
+    return _or_not_found(await INSERT.find(tx, company_id, id, *columns))
 
 
 async def update_saved_reply(tx: Tx, company_id: int, id: str, *columns: object) -> SavedReply:
-    return _found(await UPDATE.find(tx, company_id, id, *columns))
+    return _or_not_found(await UPDATE.find(tx, company_id, id, *columns))
 
 
 async def delete_saved_reply(tx: Tx, company_id: int, id: str) -> None:
@@ -105,7 +105,7 @@ async def list_saved_replies(
     return await LISTING.page(db, company_id, filters, "createdAt:desc", limit, offset)
 
 
-def _found(saved_reply: SavedReply | None) -> SavedReply:
+def _or_not_found(saved_reply: SavedReply | None) -> SavedReply:
     if saved_reply is None:
         raise NotFound
     return saved_reply

@@ -21,7 +21,7 @@ routes = Routes("/scheduled-replies", base=Base.MESSAGING, tag="Tickets", resour
 
 @ticket_routes.get("/{id}/scheduled-replies", scope=Scope.MESSAGES_READ, raises=[NotFound])
 async def list_scheduled_replies(call: Call, id: TicketId) -> list[ScheduledReply]:
-    """List the replies that a ticket sends later, the next one first.
+    """List a ticket's scheduled replies, the next one first.
 
     Those that could not be sent are in the list with the reason, until you delete them.
     """

@@ -31,7 +31,7 @@ async def search_tickets(call: Call, query: SearchQuery) -> TicketSearch:
     """Search tickets, those with the newest messages first; at most 50.
 
     Finds every contact, with a customer record or without, by name, address or part of the number on any channel; ids
-    of tickets and customers; and messages that have all the words. Case is ignored. `meta.newestOnly` says whether
-    older tickets may match, too: what very many have is looked for in the newest tickets.
+    of tickets and customers; and messages that have all the words. Case is ignored. A term that matches very many
+    is searched in the newest tickets only; `meta.newestOnly` says whether older tickets may match, too.
     """
     return await actions.search(call.db, call.company, query.query)

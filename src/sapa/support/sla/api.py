@@ -21,7 +21,7 @@ async def list_sla_policies(call: Call, query: PageQuery) -> Page[SlaPolicy]:
 
 @routes.post("", scope=Scope.MESSAGES_WRITE, raises=[SlaPolicyExists])
 async def create_sla_policy(call: Call, body: SlaPolicyIn) -> SlaPolicy:
-    """Create a sla policy.
+    """Create an SLA policy.
 
     The first policy that matches a ticket applies. Targets start with the first message of a cycle.
     """
@@ -30,17 +30,17 @@ async def create_sla_policy(call: Call, body: SlaPolicyIn) -> SlaPolicy:
 
 @routes.get("/{id}", scope=Scope.MESSAGES_READ, raises=[NotFound])
 async def get_sla_policy(call: Call, id: SlaPolicyId) -> SlaPolicy:
-    """Get one sla policy."""
+    """Get one SLA policy."""
     return await queries.get_sla_policy(call.db, call.company.id, id)
 
 
 @routes.put("/{id}", scope=Scope.MESSAGES_WRITE, raises=[NotFound, SlaPolicyExists])
 async def update_sla_policy(call: Call, id: SlaPolicyId, body: SlaPolicyIn) -> SlaPolicy:
-    """Replace a sla policy."""
+    """Replace an SLA policy."""
     return await actions.update(call.db, call.company, id, body)
 
 
 @routes.delete("/{id}", scope=Scope.MESSAGES_WRITE, raises=[NotFound])
 async def delete_sla_policy(call: Call, id: SlaPolicyId) -> None:
-    """Delete a sla policy. Tickets keep their current targets until their next change."""
+    """Delete an SLA policy. Tickets keep their current targets until their next change."""
     await actions.delete(call.db, call.company, id)

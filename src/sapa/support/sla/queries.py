@@ -14,15 +14,15 @@ GET = sql(f"SELECT {COLUMNS} FROM sla_policies WHERE company_id = $1 AND id = $2
 
 INSERT = sql(
     f"""
-    WITH made AS (
+    WITH inserted AS (
         INSERT INTO sla_policies (company_id, id, name, position, priorities, sources, label_ids,
                                   first_response_minutes, resolution_minutes, in_business_hours)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
         RETURNING company_id, {COLUMNS}
     ), counted AS (
-        INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'sla_policies', '', 1 FROM made
+        INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'sla_policies', '', 1 FROM inserted
     )
-    SELECT {COLUMNS} FROM made WHERE company_id = $1""",
+    SELECT {COLUMNS} FROM inserted WHERE company_id = $1""",
     row=SlaPolicy,
 )
 
@@ -59,15 +59,15 @@ LISTING = Listing(
 
 
 async def get_sla_policy(db: Connection, company_id: int, id: str) -> SlaPolicy:
-    return _found(await GET.find(db, company_id, id))
+    return _or_not_found(await GET.find(db, company_id, id))
 
 
 async def insert_sla_policy(tx: Tx, company_id: int, id: str, *columns: object) -> SlaPolicy:
-    return _found(await INSERT.find(tx, company_id, id, *columns))
+    return _or_not_found(await INSERT.find(tx, company_id, id, *columns))
 
 
 async def update_sla_policy(tx: Tx, company_id: int, id: str, *columns: object) -> SlaPolicy:
-    return _found(await UPDATE.find(tx, company_id, id, *columns))
+    return _or_not_found(await UPDATE.find(tx, company_id, id, *columns))
 
 
 async def delete_sla_policy(tx: Tx, company_id: int, id: str) -> None:
@@ -86,7 +86,7 @@ async def list_sla_policies(
     return await LISTING.page(db, company_id, filters, "createdAt:desc", limit, offset)
 
 
-def _found(sla_policy: SlaPolicy | None) -> SlaPolicy:
+def _or_not_found(sla_policy: SlaPolicy | None) -> SlaPolicy:
     if sla_policy is None:
         raise NotFound
     return sla_policy

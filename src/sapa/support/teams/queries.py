@@ -14,13 +14,13 @@ GET = sql(f"SELECT {COLUMNS} FROM teams WHERE company_id = $1 AND id = $2", row=
 
 INSERT = sql(
     f"""
-    WITH made AS (
+    WITH inserted AS (
         INSERT INTO teams (company_id, id, name, agent_ids, auto_assign) VALUES ($1, $2, $3, $4, $5)
         RETURNING company_id, {COLUMNS}
     ), counted AS (
-        INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'teams', '', 1 FROM made
+        INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'teams', '', 1 FROM inserted
     )
-    SELECT {COLUMNS} FROM made WHERE company_id = $1""",
+    SELECT {COLUMNS} FROM inserted WHERE company_id = $1""",
     row=AgentTeam,
 )
 
@@ -57,15 +57,15 @@ LISTING = Listing(
 
 
 async def get_team(db: Connection, company_id: int, id: str) -> AgentTeam:
-    return _found(await GET.find(db, company_id, id))
+    return _or_not_found(await GET.find(db, company_id, id))
 
 
 async def insert_team(tx: Tx, company_id: int, id: str, *columns: object) -> AgentTeam:
-    return _found(await INSERT.find(tx, company_id, id, *columns))
+    return _or_not_found(await INSERT.find(tx, company_id, id, *columns))
 
 
 async def update_team(tx: Tx, company_id: int, id: str, *columns: object) -> AgentTeam:
-    return _found(await UPDATE.find(tx, company_id, id, *columns))
+    return _or_not_found(await UPDATE.find(tx, company_id, id, *columns))
 
 
 async def delete_team(tx: Tx, company_id: int, id: str) -> None:
@@ -87,7 +87,7 @@ async def list_teams(
     return await LISTING.page(db, company_id, filters, "createdAt:desc", limit, offset)
 
 
-def _found(team: AgentTeam | None) -> AgentTeam:
+def _or_not_found(team: AgentTeam | None) -> AgentTeam:
     if team is None:
         raise NotFound
     return team

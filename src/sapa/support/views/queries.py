@@ -14,13 +14,13 @@ GET = sql(f"SELECT {COLUMNS} FROM ticket_views WHERE company_id = $1 AND id = $2
 
 INSERT = sql(
     f"""
-    WITH made AS (
+    WITH inserted AS (
         INSERT INTO ticket_views (company_id, id, name, agent_id, filters) VALUES ($1, $2, $3, $4, $5)
         RETURNING company_id, {COLUMNS}
     ), counted AS (
-        INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'ticket_views', '', 1 FROM made
+        INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'ticket_views', '', 1 FROM inserted
     )
-    SELECT {COLUMNS} FROM made WHERE company_id = $1""",
+    SELECT {COLUMNS} FROM inserted WHERE company_id = $1""",
     row=View,
 )
 
@@ -53,15 +53,15 @@ LISTING = Listing(
 
 
 async def get_view(db: Connection, company_id: int, id: str) -> View:
-    return _found(await GET.find(db, company_id, id))
+    return _or_not_found(await GET.find(db, company_id, id))
 
 
 async def insert_view(tx: Tx, company_id: int, id: str, *columns: object) -> View:
-    return _found(await INSERT.find(tx, company_id, id, *columns))
+    return _or_not_found(await INSERT.find(tx, company_id, id, *columns))
 
 
 async def update_view(tx: Tx, company_id: int, id: str, *columns: object) -> View:
-    return _found(await UPDATE.find(tx, company_id, id, *columns))
+    return _or_not_found(await UPDATE.find(tx, company_id, id, *columns))
 
 
 async def delete_view(tx: Tx, company_id: int, id: str) -> None:
@@ -75,7 +75,7 @@ async def list_views(
     return await LISTING.page(db, company_id, filters, "createdAt:desc", limit, offset)
 
 
-def _found(view: View | None) -> View:
+def _or_not_found(view: View | None) -> View:
     if view is None:
         raise NotFound
     return view

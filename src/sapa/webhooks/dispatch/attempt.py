@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from sapa.http.endpoints import Base
 from sapa.webhooks.dispatch.slots import ActiveLane
-from sapa.webhooks.dispatch.types import DueDelivery, Result
-from sapa.webhooks.sender import Outcome, WebhookMessage, shorten
+from sapa.webhooks.dispatch.types import AttemptResult, DueDelivery
+from sapa.webhooks.sender import SendResult, WebhookMessage, shorten
 
 RESOURCES = {
     "customer": f"{Base.CUSTOMER}/customers",
@@ -38,8 +38,8 @@ def build_url(address: str, kind: str, resource_id: str) -> str | None:
     return f"{address}{path}/{resource_id}" if path and change != "deleted" else None
 
 
-def build_result(lane: ActiveLane, delivery: DueDelivery, outcome: Outcome) -> Result:
-    return Result(
+def build_result(lane: ActiveLane, delivery: DueDelivery, outcome: SendResult) -> AttemptResult:
+    return AttemptResult(
         company_id=lane.company_id,
         endpoint_id=lane.endpoint_id,
         epoch=lane.epoch,
@@ -53,26 +53,26 @@ def build_result(lane: ActiveLane, delivery: DueDelivery, outcome: Outcome) -> R
         message=clean(outcome.message),
         address=clean(outcome.address),
         response=outcome.response,
-        is_ours=outcome.retry_uncounted,
+        is_ours=outcome.is_ours,
     )
 
 
-def build_expired(lane: ActiveLane, delivery: DueDelivery) -> Result:
+def build_expired(lane: ActiveLane, delivery: DueDelivery) -> AttemptResult:
     """The event is past its retention; this does not count as a failure."""
     return replace(build_result(lane, delivery, _build_unsent("expired", GONE)), is_final=True)
 
 
-def build_internal_failure(lane: ActiveLane, delivery: DueDelivery) -> Result:
+def build_internal_failure(lane: ActiveLane, delivery: DueDelivery) -> AttemptResult:
     """An error of this installation."""
-    return build_result(lane, delivery, replace(_build_unsent("internal", None), retry_uncounted=True))
+    return build_result(lane, delivery, replace(_build_unsent("internal", None), is_ours=True))
 
 
-def strip_response(result: Result) -> Result:
+def strip_response(result: AttemptResult) -> AttemptResult:
     """The same result without the receiver's response."""
     return replace(result, message=None, address=None, response=b"")
 
 
-def build_unrecorded(result: Result) -> Result:
+def build_unrecorded(result: AttemptResult) -> AttemptResult:
     """In place of a result that the database does not accept."""
     return replace(
         strip_response(result),
@@ -86,13 +86,13 @@ def build_unrecorded(result: Result) -> Result:
     )
 
 
-def build_postponed(result: Result) -> Result:
+def build_postponed(result: AttemptResult) -> AttemptResult:
     """The delivery is retried later, and this attempt is not recorded."""
     return replace(result, error="unrecorded", is_ours=True)
 
 
-def _build_unsent(error: str, message: str | None) -> Outcome:
-    return Outcome(datetime.now(UTC), 0, None, error, message, None, b"")
+def _build_unsent(error: str, message: str | None) -> SendResult:
+    return SendResult(datetime.now(UTC), 0, None, error, message, None, b"")
 
 
 def clean(text: str | None) -> str | None:

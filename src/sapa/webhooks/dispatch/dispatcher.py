@@ -1,6 +1,6 @@
 """The dispatcher: sends due deliveries to their receivers. Any number of workers run one each.
 
-It finds lanes with due deliveries, leases those that are free, reads a stock of deliveries for each, sends them in the
+It finds lanes with due deliveries, leases those that are free, reads deliveries ahead for each, sends them in the
 order that `slots` decides, and settles the results in batches. No transaction is open while a receiver responds.
 """
 
@@ -27,7 +27,7 @@ from sapa.webhooks.dispatch.attempt import build_expired, build_internal_failure
 from sapa.webhooks.dispatch.lanes import queue_transaction
 from sapa.webhooks.dispatch.settler import Settler
 from sapa.webhooks.dispatch.slots import ActiveLane, Slots, group
-from sapa.webhooks.dispatch.types import DueDelivery, DueLane, Result
+from sapa.webhooks.dispatch.types import AttemptResult, DueDelivery, DueLane
 from sapa.webhooks.endpoints import actions as endpoints
 from sapa.webhooks.endpoints.fields import build_target
 from sapa.webhooks.sender import WebhookSender
@@ -224,7 +224,7 @@ class Dispatcher:
             found = await queries.list_due(tx, company_id, room, in_progress) if room else []
         deliveries = group(found, lambda delivery: delivery.endpoint_id)
         for lane, number in reading.items():
-            lane.add_stock(deliveries.get(lane.endpoint_id, []), number)
+            lane.add_deliveries(deliveries.get(lane.endpoint_id, []), number)
 
     def _refresh(self, lane: ActiveLane, stored: StoredEndpoint | None, now: float) -> bool:
         """Returns whether the endpoint is served now; updates its URL and secrets."""
@@ -265,7 +265,7 @@ class Dispatcher:
         self._continue(lane)
         self._assign()
 
-    async def _attempt(self, lane: ActiveLane, delivery: DueDelivery) -> Result:
+    async def _attempt(self, lane: ActiveLane, delivery: DueDelivery) -> AttemptResult:
         try:
             message = build_message(delivery, self._address)
             if message is None or lane.target is None:
@@ -276,7 +276,7 @@ class Dispatcher:
                 attributes = {"messaging.operation.name": "deliver webhook", "messaging.message.id": delivery.event_id}
                 with traces.resume_trace(delivery.traceparent, "deliver webhook", "consumer", attributes):
                     outcome = await self._sender.send(lane.target, message)
-            if outcome.retry_uncounted:
+            if outcome.is_ours:
                 log.warning(
                     "webhook not sent because of an internal error", delivery_id=delivery.id, reason=outcome.message
                 )

@@ -10,7 +10,15 @@ from sapa.db.due import WORKER, build_clock, build_is_waiting
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.db.wakeups import DueQueue
-from sapa.webhooks.dispatch.types import RETRY_SECONDS, DueDelivery, DueLane, Grant, LockedLane, Result, Suspension
+from sapa.webhooks.dispatch.types import (
+    RETRY_SECONDS,
+    AttemptResult,
+    DueDelivery,
+    DueLane,
+    Grant,
+    LockedLane,
+    Suspension,
+)
 from sapa.webhooks.types import PROBE_SECONDS
 
 # The queue may be empty now and long a second later. A plan made for the empty queue would read all of the long one.
@@ -326,19 +334,19 @@ async def lock_lanes(tx: Tx, company_id: int, endpoint_ids: Sequence[str]) -> li
     return await LOCK_LANES.all(tx, company_id, endpoint_ids)
 
 
-async def finish(tx: Tx, company_id: int, results: Sequence[Result]) -> list[str]:
+async def finish(tx: Tx, company_id: int, results: Sequence[AttemptResult]) -> list[str]:
     """Takes deliveries out of the queue and records their last attempts; the ids of those that were still queued."""
     rows = await tx.fetch(FINISH.text, company_id, *_build_columns(results)) if results else []
     return [row[0] for row in rows]
 
 
-async def schedule_retry(tx: Tx, company_id: int, results: Sequence[Result]) -> list[str]:
+async def schedule_retry(tx: Tx, company_id: int, results: Sequence[AttemptResult]) -> list[str]:
     """Records failed attempts and sets when the next ones are due; the ids of deliveries that were still queued."""
     rows = await tx.fetch(RETRY.text, company_id, *_build_columns(results), RETRY_SECONDS) if results else []
     return [row[0] for row in rows]
 
 
-def _build_columns(results: Sequence[Result]) -> list[list[object]]:
+def _build_columns(results: Sequence[AttemptResult]) -> list[list[object]]:
     rows = [
         (r.delivery_id, r.attempt, r.kind, r.started_at, r.milliseconds, r.status, r.error, r.message, r.address,
          r.response, r.outcome)

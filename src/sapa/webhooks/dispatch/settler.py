@@ -12,7 +12,7 @@ from sapa.db.pool import BUSY, RETRYABLE, Database
 from sapa.webhooks.dispatch.attempt import build_postponed, build_unrecorded, strip_response
 from sapa.webhooks.dispatch.settling import settle
 from sapa.webhooks.dispatch.slots import ActiveLane, group
-from sapa.webhooks.dispatch.types import RETRY_SECONDS, Result
+from sapa.webhooks.dispatch.types import RETRY_SECONDS, AttemptResult
 from sapa.work.metrics import ATTEMPTS
 
 BATCH_SECONDS = 0.02
@@ -22,23 +22,25 @@ WRITERS = 2
 UNAVAILABLE = (DatabaseAway, *BUSY, *RETRYABLE)
 """Errors of the database, not of the result: it may be stored a moment later."""
 
-Finished = tuple[ActiveLane, Result]
+LaneResult = tuple[ActiveLane, AttemptResult]
 
 log = structlog.get_logger()
 
 
 class Settler:
+    """Stores the results of attempts in batches, and says which lanes may go on."""
+
     def __init__(self, database: Database, owner: str, on_settled: Callable[[ActiveLane], None]) -> None:
         self._database = database
         self._owner = owner
         self._on_settled = on_settled
-        self._waiting: list[Finished] = []
+        self._waiting: list[LaneResult] = []
         self._unsettled = 0
         self._has_results = asyncio.Event()
         self._is_done = asyncio.Event()
         self._writers = asyncio.Semaphore(WRITERS)
 
-    def add(self, lane: ActiveLane, result: Result) -> None:
+    def add(self, lane: ActiveLane, result: AttemptResult) -> None:
         self._unsettled += 1
         self._is_done.clear()
         self._waiting.append((lane, result))
@@ -57,7 +59,7 @@ class Settler:
             await asyncio.sleep(BATCH_SECONDS)
         self._has_results.clear()
         batch, self._waiting = self._waiting, []
-        companies = group(batch, lambda finished: finished[1].company_id)
+        companies = group(batch, lambda lane_result: lane_result[1].company_id)
         outcomes = await asyncio.gather(
             *map(self._settle_company, companies, companies.values()), return_exceptions=True
         )
@@ -65,7 +67,7 @@ class Settler:
             if isinstance(error, BaseException):
                 raise error
 
-    async def _settle_company(self, company_id: int, batch: list[Finished]) -> None:
+    async def _settle_company(self, company_id: int, batch: list[LaneResult]) -> None:
         try:
             await self._write(company_id, batch)
         except UNAVAILABLE:
@@ -74,7 +76,7 @@ class Settler:
         except Exception:
             await self._settle_singly(company_id, batch)
 
-    async def _settle_singly(self, company_id: int, batch: list[Finished]) -> None:
+    async def _settle_singly(self, company_id: int, batch: list[LaneResult]) -> None:
         """One by one, so that a result that cannot be stored does not stop the others."""
         for number, (lane, result) in enumerate(batch):
             try:
@@ -83,7 +85,7 @@ class Settler:
                 self._requeue(batch[number:])
                 raise
 
-    async def _settle_one(self, company_id: int, lane: ActiveLane, result: Result) -> None:
+    async def _settle_one(self, company_id: int, lane: ActiveLane, result: AttemptResult) -> None:
         """Stores as much as possible: the outcome without the response, else that it failed, else nothing."""
         failed = [] if result.is_ours else [build_unrecorded(result)]
         for storable in (strip_response(result), *failed, build_postponed(result)):
@@ -95,18 +97,18 @@ class Settler:
                 log.exception("webhook attempt not stored", delivery_id=result.delivery_id)
             else:
                 return
-        # In progress for its lane until then, so that it is not sent again and again.
+        # Until then it counts as in progress, so that the lane does not send it again and again.
         asyncio.get_running_loop().call_later(RETRY_SECONDS[0], lane.in_progress.discard, result.delivery_id)
         self._count_settled(1)
 
-    async def _write(self, company_id: int, batch: list[Finished]) -> None:
+    async def _write(self, company_id: int, batch: list[LaneResult]) -> None:
         async with self._writers:
             suspended = await settle(self._database, company_id, self._owner, [result for _, result in batch])
         for endpoint_id in suspended:
             log.warning("webhook endpoint suspended", company_id=company_id, webhook_id=endpoint_id)
         self._finish(batch)
 
-    def _finish(self, batch: list[Finished]) -> None:
+    def _finish(self, batch: list[LaneResult]) -> None:
         for (outcome, error), number in Counter((r.outcome, r.error or "") for _, r in batch).items():
             ATTEMPTS.labels(outcome, error).inc(number)
         for lane, result in batch:
@@ -120,7 +122,7 @@ class Settler:
         if not self._unsettled:
             self._is_done.set()
 
-    def _requeue(self, batch: list[Finished]) -> None:
+    def _requeue(self, batch: list[LaneResult]) -> None:
         """Before later results: failures are counted in their order."""
         self._waiting[:0] = batch
         self._has_results.set()

@@ -12,7 +12,7 @@ from sapa.db.pool import Database, Tx
 from sapa.events import emit
 from sapa.webhooks.dispatch import queries
 from sapa.webhooks.dispatch.lanes import queue_transaction
-from sapa.webhooks.dispatch.types import MOST_FAILURES, RETRY_SECONDS, LockedLane, Result
+from sapa.webhooks.dispatch.types import MOST_FAILURES, RETRY_SECONDS, AttemptResult, LockedLane
 from sapa.webhooks.id_times import format_time
 from sapa.webhooks.sender import parse_url
 from sapa.webhooks.types import NOTICE_ID, SuspendedEndpoint, WebhookSuspended
@@ -21,7 +21,7 @@ MAIL_SECONDS = 3600
 """Owners get at most one mail in this time about the same endpoint."""
 
 
-async def settle(database: Database, company_id: int, owner: str, results: Sequence[Result]) -> list[str]:
+async def settle(database: Database, company_id: int, owner: str, results: Sequence[AttemptResult]) -> list[str]:
     """Records one company's results in the order in which they came; returns the endpoints that they suspend."""
     async with queue_transaction(database, commits_late=True) as tx:
         endpoint_ids = {result.endpoint_id for result in results}
@@ -42,7 +42,7 @@ def _is_owned(lane: LockedLane | None, owner: str, epoch: int) -> bool:
     return lane is not None and (lane.owner, lane.epoch) == (owner, epoch)
 
 
-async def _move(tx: Tx, company_id: int, results: Sequence[Result]) -> set[str]:
+async def _move(tx: Tx, company_id: int, results: Sequence[AttemptResult]) -> set[str]:
     """Takes deliveries out of the queue, or schedules their retry; returns those that were still queued."""
     postponed = [result.delivery_id for result in results if result.is_ours]
     if postponed:
@@ -56,9 +56,9 @@ async def _move(tx: Tx, company_id: int, results: Sequence[Result]) -> set[str]:
 
 
 async def _count_failures(
-    tx: Tx, company_id: int, lanes: dict[str, LockedLane], results: Iterable[Result]
+    tx: Tx, company_id: int, lanes: dict[str, LockedLane], results: Iterable[AttemptResult]
 ) -> list[str]:
-    by_endpoint: dict[str, list[Result]] = {}
+    by_endpoint: dict[str, list[AttemptResult]] = {}
     for result in results:
         by_endpoint.setdefault(result.endpoint_id, []).append(result)
     suspended = []
@@ -80,7 +80,7 @@ def fold_failures(failures: int, outcomes: Iterable[bool]) -> tuple[int, bool]:
     return failures, is_over
 
 
-async def _suspend(tx: Tx, company_id: int, endpoint_id: str, results: Sequence[Result]) -> bool:
+async def _suspend(tx: Tx, company_id: int, endpoint_id: str, results: Sequence[AttemptResult]) -> bool:
     last = next(result for result in reversed(results) if result.error is not None)
     reason = f"{MOST_FAILURES} attempts in a row failed, so deliveries are held. The last failure: {last.message}"
     mailed_since = NOTICE_ID.prefix + format_time(time.time() - MAIL_SECONDS)

@@ -24,8 +24,9 @@ SLOW_SECONDS = 2.0
 _SLOW_WINDOW = 20
 _MOST_SLOW = 1
 
-SMALLEST_STOCK = 8
-LARGEST_STOCK = 256
+MIN_BUFFERED = 8
+MAX_BUFFERED = 256
+"""Deliveries that a lane reads ahead: more while its receiver keeps up, few while it fails."""
 IDLE_SECONDS = 2.0
 """After this time an idle lane is released."""
 MOST_IN_PROGRESS = 1000
@@ -57,7 +58,7 @@ class ActiveLane:
         self.fresh_until = 0.0
         """Until when the target may be used without reading it again."""
         self.in_progress: set[str] = set()
-        """Deliveries that were read and are not settled: in stock, running, or waiting to be settled."""
+        """Deliveries that were read and are not settled: in the buffer, running, or waiting to be settled."""
         self.may_have_more = True
         """There may be more deliveries in the queue."""
         self.is_closed = False
@@ -74,14 +75,14 @@ class ActiveLane:
         self._parked: dict[str, deque[DueDelivery]] = {}
         self._busy: set[str] = set()
         self._was_slow: deque[bool] = deque(maxlen=_SLOW_WINDOW)
-        self._stock_size = SMALLEST_STOCK
+        self._buffer_size = MIN_BUFFERED
 
     @property
     def room(self) -> int:
-        """How many more deliveries to read: none while half of the stock is left, or too many wait to be settled."""
+        """How many more deliveries to read: none while half of the buffer is left, or too many wait to be settled."""
         left = len(self._ready)
-        wants_more = self.may_have_more and left <= self._stock_size // 2 and len(self.in_progress) < MOST_IN_PROGRESS
-        return self._stock_size - left if wants_more else 0
+        wants_more = self.may_have_more and left <= self._buffer_size // 2 and len(self.in_progress) < MOST_IN_PROGRESS
+        return self._buffer_size - left if wants_more else 0
 
     def should_release(self, now: float) -> bool:
         """Whether it has been idle for a while."""
@@ -102,7 +103,7 @@ class ActiveLane:
         is_stale = (self.may_start or self.is_exhausted) and now >= self.fresh_until
         return not self.is_being_read and (self.room > 0 or is_stale)
 
-    def add_stock(self, deliveries: list[DueDelivery], requested: int) -> None:
+    def add_deliveries(self, deliveries: list[DueDelivery], requested: int) -> None:
         """Adds what was read. Fewer deliveries than requested mean that there are no more."""
         for delivery in deliveries:
             self.in_progress.add(delivery.id)
@@ -110,12 +111,12 @@ class ActiveLane:
         self.used_at = time.monotonic()
         self.may_have_more = len(deliveries) >= requested
         if self.may_have_more and not self.is_slow:
-            self._stock_size = min(self._stock_size * 2, LARGEST_STOCK)
+            self._buffer_size = min(self._buffer_size * 2, MAX_BUFFERED)
 
     def clear(self) -> None:
-        """Drops the stock: its deliveries stay in the queue."""
-        stocked = [*self._ready, *(delivery for parked in self._parked.values() for delivery in parked)]
-        self.in_progress.difference_update(delivery.id for delivery in stocked)
+        """Empties the buffer: its deliveries stay in the queue."""
+        buffered = [*self._ready, *(delivery for parked in self._parked.values() for delivery in parked)]
+        self.in_progress.difference_update(delivery.id for delivery in buffered)
         self._ready.clear()
         self._parked.clear()
 
@@ -140,8 +141,8 @@ class ActiveLane:
 
     def set_failures(self, failures: int) -> None:
         """The stored count is used, unless results are still to be settled."""
-        stocked = len(self._ready) + sum(map(len, self._parked.values()))
-        if len(self.in_progress) == stocked:
+        buffered = len(self._ready) + sum(map(len, self._parked.values()))
+        if len(self.in_progress) == buffered:
             self._failures = failures
 
     def finish(self, delivery: DueDelivery, has_failed: bool, is_counted: bool) -> None:
@@ -152,7 +153,7 @@ class ActiveLane:
             self._failures = self._failures + 1 if has_failed else 0
         self._concurrency = 1 if has_failed else min(self._concurrency + 1, MOST_PER_ENDPOINT)
         if has_failed:
-            self._stock_size = SMALLEST_STOCK
+            self._buffer_size = MIN_BUFFERED
         resource = delivery.resource_id or delivery.id
         self._busy.discard(resource)
         if parked := self._parked.get(resource):

@@ -23,7 +23,7 @@ class DueLane(Struct, frozen=True):
 
 
 class Grant(Struct, frozen=True):
-    """The right to serve a lane, until another worker gets a higher epoch."""
+    """A lease of a lane; it ends when another worker gets a higher epoch."""
 
     endpoint_id: str
     epoch: int
@@ -61,7 +61,7 @@ class DueDelivery(Struct, frozen=True):
     """Of the call that recorded the event, if it was traced."""
 
 
-class Result(Struct, frozen=True):
+class AttemptResult(Struct, frozen=True):
     """The outcome of one attempt, and the lane's epoch under which it was made."""
 
     company_id: int

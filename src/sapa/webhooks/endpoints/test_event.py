@@ -15,7 +15,7 @@ from sapa.values.sealing import Vault
 from sapa.webhooks.endpoints import queries
 from sapa.webhooks.endpoints.fields import build_target, check_events
 from sapa.webhooks.sender import (
-    Outcome,
+    SendResult,
     Target,
     WebhookMessage,
     WebhookSender,
@@ -46,7 +46,7 @@ async def prepare_test_event(
     return build_target(vault, stored), WebhookMessage(EVENT_ID.new(), chosen, build_sample(chosen))
 
 
-async def send_test_event(settings: WebhookSettings, target: Target, message: WebhookMessage) -> Outcome:
+async def send_test_event(settings: WebhookSettings, target: Target, message: WebhookMessage) -> SendResult:
     sender = WebhookSender(settings)
     try:
         return await sender.send(target, message)
@@ -54,7 +54,7 @@ async def send_test_event(settings: WebhookSettings, target: Target, message: We
         await sender.close()
 
 
-def build_result(message: WebhookMessage, outcome: Outcome) -> WebhookTestResult:
+def build_result(message: WebhookMessage, outcome: SendResult) -> WebhookTestResult:
     return WebhookTestResult(
         event_id=message.event_id,
         event=message.kind,

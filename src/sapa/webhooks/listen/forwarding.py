@@ -12,7 +12,7 @@ from sapa.settings import WebhookSettings
 from sapa.webhooks.id_times import parse_time
 from sapa.webhooks.listen.streams import HEARTBEAT_SECONDS, MARGIN_SECONDS, ListenedEvent
 from sapa.webhooks.sender import (
-    Outcome,
+    SendResult,
     Target,
     WebhookMessage,
     WebhookSender,
@@ -159,7 +159,7 @@ class Forwarder:
         self._target = Target(url, {}, [secret])
         self._sender = WebhookSender(WebhookSettings(allow_insecure=True, allowed_networks=()))
 
-    async def forward(self, event: ListenedEvent) -> AsyncIterator[tuple[int, Outcome]]:
+    async def forward(self, event: ListenedEvent) -> AsyncIterator[tuple[int, SendResult]]:
         """Each attempt and its number, until one is delivered or all are used up."""
         message = WebhookMessage(event.id, event.kind, event.body.encode())
         for number, pause in enumerate((*RETRY_PAUSES, None), start=1):

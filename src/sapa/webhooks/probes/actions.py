@@ -11,7 +11,7 @@ from sapa.webhooks.endpoints import actions as endpoints
 from sapa.webhooks.endpoints.fields import build_target
 from sapa.webhooks.probes import queries
 from sapa.webhooks.probes.types import DueProbe, Probe, ProbeResult
-from sapa.webhooks.sender import Outcome
+from sapa.webhooks.sender import SendResult
 
 EMPTY_SECONDS = 60
 """After this time an endpoint for which nothing waits is looked at again."""
@@ -19,7 +19,7 @@ EMPTY_SECONDS = 60
 
 async def choose(tx: Tx, vault: Vault, address: str, due: DueProbe) -> Probe | None:
     """The oldest delivery that waits, counted as a probe. None when nothing waits, or the probe is not due any more."""
-    delivery = await _find_oldest(tx, due)
+    delivery = await _choose_delivery(tx, due)
     message = build_message(delivery, address) if delivery else None
     if delivery is None or message is None:
         await queries.postpone(tx, due.company_id, due.endpoint_id, EMPTY_SECONDS)
@@ -30,8 +30,9 @@ async def choose(tx: Tx, vault: Vault, address: str, due: DueProbe) -> Probe | N
     return Probe(delivery, message, build_target(vault, stored))
 
 
-async def _find_oldest(tx: Tx, due: DueProbe) -> DueDelivery | None:
-    """Missed events are queued once the endpoint is resumed; the oldest is queued now if nothing else waits."""
+async def _choose_delivery(tx: Tx, due: DueProbe) -> DueDelivery | None:
+    """The oldest delivery that can still be sent. Expired ones are recorded as failed. If none is queued, the oldest
+    missed event is queued now, before the endpoint is resumed."""
     while delivery := await queries.find_oldest(tx, due.company_id, due.endpoint_id):
         if delivery.body is not None:
             return delivery
@@ -42,7 +43,7 @@ async def _find_oldest(tx: Tx, due: DueProbe) -> DueDelivery | None:
     return None
 
 
-async def settle(tx: Tx, due: DueProbe, delivery: DueDelivery, outcome: Outcome) -> bool:
+async def settle(tx: Tx, due: DueProbe, delivery: DueDelivery, outcome: SendResult) -> bool:
     """Records the probe. A success settles the delivery and resumes the endpoint; returns whether it was resumed."""
     # First, because it locks the lane, as the dispatcher does before it settles deliveries.
     is_resumed = outcome.delivered and await endpoints.resume_probed(

@@ -53,7 +53,7 @@ async def _list_waiting(database: Database, endpoints: list[Resumed]) -> list[tu
 async def _replay_batch(database: Database, endpoint: Resumed, next_transaction: str) -> bool:
     """Whether it should have another turn in this run. An error of one endpoint does not stop the others."""
     try:
-        if not await _has_begun(database, endpoint, next_transaction):
+        if not await _try_begin(database, endpoint, next_transaction):
             await asyncio.sleep(_POLL_SECONDS)
             return True
         async with lease_lane(database, endpoint.company_id, endpoint.endpoint_id, _LEASE_SECONDS) as is_leased:
@@ -68,8 +68,8 @@ async def _replay_batch(database: Database, endpoint: Resumed, next_transaction:
     return False
 
 
-async def _has_begun(database: Database, endpoint: Resumed, next_transaction: str) -> bool:
-    """Begins once the transactions are over that may have seen the endpoint paused."""
+async def _try_begin(database: Database, endpoint: Resumed, next_transaction: str) -> bool:
+    """Begins once all transactions that may have seen the endpoint paused have ended; returns whether it has begun."""
     if actions.find_progress(endpoint):
         return True
     async with database.connection() as db:

@@ -10,14 +10,14 @@ _COLUMNS = "left(encode(hash, 'hex'), 16) AS id, company_id, created_at, expires
 # In company time, as for API keys.
 INSERT = sql(
     f"""
-    WITH made AS (
+    WITH inserted AS (
         INSERT INTO developer_tokens AS t (company_id, hash, expires_at)
         SELECT $1, $2, now() + c.clock_offset + make_interval(days => $3)
           FROM companies c
          WHERE c.company_id = $1
         RETURNING t.company_id, t.hash, t.created_at, t.expires_at
     )
-    SELECT {_COLUMNS} FROM made WHERE company_id = $1""",
+    SELECT {_COLUMNS} FROM inserted WHERE company_id = $1""",
     row=Token,
 )
 

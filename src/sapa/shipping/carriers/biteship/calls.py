@@ -26,7 +26,7 @@ from sapa.shipping.carriers.interface import (
     ShipmentRequest,
     ShippingPoint,
 )
-from sapa.shipping.carriers.offers import sift_offers
+from sapa.shipping.carriers.offers import decode_offers
 from sapa.shipping.carriers.parcels import (
     WESTERN_TIME,
     centimetres,
@@ -35,7 +35,7 @@ from sapa.shipping.carriers.parcels import (
     parse_local,
     whole,
 )
-from sapa.shipping.carriers.reading import sift
+from sapa.shipping.carriers.reading import decode_rows
 
 NAME = "biteship"
 SERVICE_TYPE = "EXPRESS"
@@ -84,7 +84,7 @@ def _build_extras(shipment: ShipmentRequest) -> dict[str, Any]:
 
 
 def parse_rates(rates: wire.Rates, service: ServiceRequest) -> Quote:
-    prices, notes = sift_offers(NAME, rates.pricing or (), wire.Price)
+    prices, notes = decode_offers(NAME, rates.pricing or (), wire.Price)
     offers = [_build_offer(price, service) for price in prices if _is_express(price)]
     if not offers:
         notes.append(QuoteNote(NAME, "no_service", "No courier serves this route and parcel."))
@@ -185,9 +185,9 @@ def _build_item(parcel: Parcel) -> dict[str, Any]:
 def parse_booked(order: wire.Order, handover: str, offer: ServiceOffer | None) -> Booked:
     """The fees are those of the response, else of the offer."""
     courier, status = order.courier or wire.Courier(), find_status(order.status) or "confirmed"
-    insurances, _ = sift([courier.insurance], wire.OrderInsurance)
-    destinations, _ = sift([order.destination], wire.OrderDestination)
-    cash, _ = sift([destination.cash_on_delivery for destination in destinations], wire.OrderCash)
+    insurances, _ = decode_rows([courier.insurance], wire.OrderInsurance)
+    destinations, _ = decode_rows([order.destination], wire.OrderDestination)
+    cash, _ = decode_rows([destination.cash_on_delivery for destination in destinations], wire.OrderCash)
     insurance_fee = next((one.fee for one in insurances if one.fee), None if offer is None else offer.insurance_fee)
     cod_fee = next((one.fee for one in cash if one.fee), None if offer is None else offer.cod_fee)
     return Booked(
@@ -222,7 +222,7 @@ def parse_twin(twin: wire.Twin | None, reference: str) -> Booked | None:
 
 def parse_tracked(order: wire.Order, shipment: BookedShipment) -> Sequence[CarrierEvent]:
     courier = order.courier or wire.Courier()
-    history, _ = sift(courier.history or (), wire.HistoryEntry)
+    history, _ = decode_rows(courier.history or (), wire.HistoryEntry)
     dated = [(entry, instant) for entry in history if (instant := parse_local(entry.updated_at))]
     return [
         CarrierEvent(

@@ -20,9 +20,9 @@ from sapa.shipping.carriers.interface import (
     ShipmentRequest,
     ShippingPoint,
 )
-from sapa.shipping.carriers.offers import sift_offers
+from sapa.shipping.carriers.offers import decode_offers
 from sapa.shipping.carriers.parcels import centimetres, international_phone, parse_local, whole
-from sapa.shipping.carriers.reading import sift
+from sapa.shipping.carriers.reading import decode_rows
 from sapa.values.text_folding import fold
 
 NAME = "dash"
@@ -84,7 +84,7 @@ def build_quotes(shipment: ShipmentRequest) -> Request:
 
 
 def parse_quotes(quotes: wire.Quotes, service: ServiceRequest) -> Quote:
-    rows, notes = sift_offers(NAME, quotes.quotes, wire.QuoteRow)
+    rows, notes = decode_offers(NAME, quotes.quotes, wire.QuoteRow)
     offers = [
         ServiceOffer(
             service_code=offered.service_type,
@@ -184,7 +184,7 @@ def build_cancel(number: str, reason: str) -> Request:
 
 def parse_event(delivery: wire.Delivery, was_picked_up: bool) -> CarrierEvent:
     """Its instant or a photo proves the pickup."""
-    media, _ = sift(delivery.media or (), wire.Medium)
+    media, _ = decode_rows(delivery.media or (), wire.Medium)
     has_proof = bool(delivery.pickupAt) or any(medium.type == wire.PICKUP_PROOF for medium in media)
     return CarrierEvent(
         dedupe_key=f"{delivery.deliveryID}/{delivery.status}/{delivery.updatedAt}",

@@ -23,7 +23,7 @@ from sapa.shipping.carriers.interface import (
 )
 from sapa.shipping.carriers.offers import list_unreadable
 from sapa.shipping.carriers.parcels import digits_of_phone, parse_local, parse_milliseconds, whole, written
-from sapa.shipping.carriers.reading import sift
+from sapa.shipping.carriers.reading import decode_rows
 
 NAME = "gosend"
 _TYPES = {method: ours for ours, method in wire.METHODS.items()}
@@ -49,7 +49,7 @@ def build_price(origin: Coordinates, destination: Coordinates) -> Request:
 
 
 def parse_prices(rows: Mapping[str, Raw], service: ServiceRequest) -> Quote:
-    methods = {key: method for key, row in rows.items() for method in sift((row,), wire.Method)[0]}
+    methods = {key: method for key, row in rows.items() for method in decode_rows((row,), wire.Method)[0]}
     offers, notes = [], list_unreadable(NAME, len(methods), len(rows) - len(methods))
     for key, method in methods.items():
         name = method.shipment_method or key

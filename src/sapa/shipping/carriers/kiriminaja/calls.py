@@ -34,7 +34,7 @@ from sapa.shipping.carriers.kiriminaja.statuses import (
     PAYMENT_BY_WORD,
     find_status,
 )
-from sapa.shipping.carriers.offers import sift_offers
+from sapa.shipping.carriers.offers import decode_offers
 from sapa.shipping.carriers.parcels import (
     WESTERN_TIME,
     centimetres,
@@ -44,7 +44,7 @@ from sapa.shipping.carriers.parcels import (
     volumetric_grams,
     whole,
 )
-from sapa.shipping.carriers.reading import sift
+from sapa.shipping.carriers.reading import decode_rows
 from sapa.values.web_addresses import is_web_address
 
 NAME = "kiriminaja"
@@ -68,7 +68,7 @@ def build_price(shipment: ShipmentRequest) -> Request:
 
 
 def parse_prices(prices: wire.Prices, shipment: ShipmentRequest) -> Quote:
-    rows, notes = sift_offers(NAME, prices.results or (), wire.Price)
+    rows, notes = decode_offers(NAME, prices.results or (), wire.Price)
     if not rows:
         notes.append(QuoteNote(NAME, "no_service", "No courier serves this route and parcel."))
     return Quote([_build_offer(price, shipment) for price in rows], notes)
@@ -99,7 +99,7 @@ def _find_cod_fee(price: wire.Price, shipment: ShipmentRequest, insurance_fee: D
     """As KiriminAja computed it; else by its rate and with tax, of the goods, the shipping and the insurance."""
     if shipment.service.cod_amount is None:
         return None
-    settings, _ = sift([price.setting], wire.PriceSetting)
+    settings, _ = decode_rows([price.setting], wire.PriceSetting)
     if not settings:
         return None
     setting = settings[0]
@@ -273,7 +273,7 @@ def parse_found(tracking: wire.Tracking) -> Booked:
 
 def parse_tracked(tracking: wire.Tracking, shipment: BookedShipment) -> Sequence[CarrierEvent]:
     details = tracking.details or wire.TrackDetails()
-    histories, unreadable = sift(tracking.histories or (), wire.HistoryEntry)
+    histories, unreadable = decode_rows(tracking.histories or (), wire.HistoryEntry)
     if unreadable and not histories:
         raise CarrierAway("its response cannot be read")
     oldest = min(histories, key=lambda entry: entry.created_at, default=None)
@@ -334,8 +334,8 @@ def _name_area(row: wire.AreaRow) -> str:
 
 
 def parse_callback(callback: wire.Callback) -> Iterator[CarrierEvent]:
-    parcels, _ = sift(callback.data or callback.packages or (), wire.Parcel)
-    payments, _ = sift([callback.payment], wire.Payment)
+    parcels, _ = decode_rows(callback.data or callback.packages or (), wire.Parcel)
+    payments, _ = decode_rows([callback.payment], wire.Payment)
     payment_code = payments[0].status_code if payments else None
     for parcel in parcels:
         code = parcel.status

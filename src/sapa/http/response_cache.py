@@ -1,7 +1,7 @@
-"""Responses that a process returns again without asking PostgreSQL, for endpoints that are declared as remembered.
+"""A cache of responses in each process, for endpoints that are declared as cached.
 
-The handler says for how long (`OutboundCall.remembered_seconds`). A change that makes them wrong earlier calls
-`drop_responses`; the hub tells all processes. While the hub hears nothing, no response is returned again.
+The handler sets how long a response is valid (`OutboundCall.cache_seconds`). A change that makes it wrong earlier calls
+`drop_responses`, which reaches all processes through the hub. While the hub is disconnected, the cache is not used.
 """
 
 import time
@@ -23,21 +23,21 @@ ResponseKey = tuple[Company, str, tuple[str, ...], bytes, bytes]
 """Who asked, which operation, its path values, and the query string and body exactly as they were sent."""
 
 
-class _RememberedResponse(Struct, frozen=True):
+class _CachedResponse(Struct, frozen=True):
     body: bytes
     ends: float
     """On this process's monotonic clock."""
 
 
-class ResponseMemory:
-    """What was used longest ago is dropped first."""
+class ResponseCache:
+    """Least recently used responses are dropped first."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._responses: dict[ResponseKey, _RememberedResponse] = {}
+        self._responses: dict[ResponseKey, _CachedResponse] = {}
         self._subscription: ChannelSubscription | None = None
         self.generation = 0
-        """A response that was built before a change belongs to an earlier one."""
+        """Counts changes: a response that was built before one belongs to an earlier generation."""
 
     def find(self, key: ResponseKey) -> bytes | None:
         found = self._responses.pop(key, None)
@@ -48,12 +48,12 @@ class ResponseMemory:
         return found.body
 
     def store(self, key: ResponseKey, body: bytes, seconds: float, generation: int) -> None:
-        """`generation` is the memory's from before the response was built."""
+        """`generation` is the cache's from before the response was built."""
         if generation != self.generation or len(body) > LARGEST_BYTES:
             return
         if len(self._responses) >= MOST_RESPONSES:
             del self._responses[next(iter(self._responses))]
-        self._responses[key] = _RememberedResponse(body, time.monotonic() + seconds)
+        self._responses[key] = _CachedResponse(body, time.monotonic() + seconds)
 
     def start(self) -> None:
         self._subscription = self._database.hub.subscribe(CHANNEL, self._drop, self._drop_all, self._drop_all)
@@ -73,5 +73,5 @@ class ResponseMemory:
 
 
 def drop_responses(tx: Tx, company_id: int) -> None:
-    """Once the transaction is committed, no process returns the company's remembered responses again."""
+    """Once the transaction is committed, no process returns the company's cached responses again."""
     notify_after_commit(tx, CHANNEL, str(company_id))
