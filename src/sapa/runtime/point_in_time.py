@@ -26,10 +26,9 @@ from sapa.runtime.cluster import (
 )
 from sapa.runtime.embedded import EmbeddedServer, claim_folder
 from sapa.runtime.processes import CannotStart, ProcessUser, wait_until
-from sapa.runtime.wal_archive import build_archive_settings, build_recovery_settings, has_changes, purge_changes
+from sapa.runtime.wal_archive import CHANGES, build_recovery_settings, has_changes, purge_changes
 
 RECOVERY_SECONDS = 24 * 3600.0
-ARCHIVE_SWITCHES = ("archive_mode", "archive_command")
 _CONTENT = "content.json"
 _FILES = "files.tar.gz"
 _START = re.compile(r"START WAL LOCATION: \S+ \(file ([0-9A-F]{24})\)").search
@@ -59,7 +58,6 @@ async def make_base(server: EmbeddedServer, secret_key: str, passphrase: str, mo
     archive = server.find_archive()
     if archive is None:
         raise BackupFailed("This data folder has no archive. Run `sapa backup archive FOLDER` first.")
-    await _refuse_unarchived(server, archive)
     # Not the key of the data folder, which SAPA_SECRET_KEY may have replaced.
     secrets = msgspec.structs.replace(server.secrets, secret_key=secret_key)
     sealed = seal_key(msgspec.json.encode(secrets).decode(), passphrase)
@@ -67,29 +65,15 @@ async def make_base(server: EmbeddedServer, secret_key: str, passphrase: str, mo
     folder = archive / name
     folder.mkdir(mode=0o700)
     await asyncio.to_thread(_copy_files, server, folder / _FILES)
-    base = BaseCopy(
-        name,
-        datetime.now(UTC),
-        get_major_version(bundled_binaries()),
-        await asyncio.to_thread(_read_first_change, folder / _FILES),
-        sealed,
-    )
+    finished_at, first_change = datetime.now(UTC), await asyncio.to_thread(_read_first_change, folder / _FILES)
+    if not (archive / CHANGES / first_change).exists():  # the server waits for them, if it archives
+        shutil.rmtree(folder)
+        raise BackupFailed(f"Sapa has not been started again since it got the archive {archive}. Do that first.")
+    base = BaseCopy(name, finished_at, get_major_version(bundled_binaries()), first_change, sealed)
     (folder / _CONTENT).write_bytes(msgspec.json.encode(base))
     if most is not None:
         _purge(archive, most)
     return base
-
-
-async def _refuse_unarchived(server: EmbeddedServer, archive: Path) -> None:
-    """A copy cannot be restored without the changes that follow it."""
-    expected = build_archive_settings(archive)
-    connection = await connect(server.owner_url, timeout=10)
-    try:
-        running = [await connection.fetchval("SELECT current_setting($1)", name) for name in ARCHIVE_SWITCHES]
-    finally:
-        await connection.close()
-    if running != [expected[name] for name in ARCHIVE_SWITCHES]:
-        raise BackupFailed(f"Sapa has not been started again since it got the archive {archive}. Do that first.")
 
 
 def _copy_files(server: EmbeddedServer, path: Path) -> None:
