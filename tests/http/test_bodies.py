@@ -16,7 +16,8 @@ from sapa.customers.types import CustomerIn
 from sapa.db.pool import Database
 from sapa.http import exchange
 from sapa.http.bodies import MOST_BYTES, decode_body, translate_validation_error
-from sapa.http.errors import Invalid
+from sapa.http.errors import FieldError, Invalid
+from sapa.orders.types import OrderIn
 from tests import depth
 from tests.conftest import Installation
 from tests.factories import Environments, MadeKey, make_company, make_key
@@ -363,6 +364,12 @@ def test_an_unknown_field_is_named_whatever_its_name(name: str) -> None:
 def test_the_decoder_s_words_become_ours(text: str, field: str, message: str) -> None:
     details = translate_validation_error(text, CustomerIn).details or []
     assert [(detail.field, detail.message) for detail in details] == [(field, message)]
+
+
+def test_a_text_that_is_written_otherwise_is_explained_by_an_example() -> None:
+    with pytest.raises(Invalid) as refused:
+        decode_body(b'{"currency":"idr","lineItems":[]}', msgspec.json.Decoder(OrderIn))
+    assert refused.value.details == [FieldError("currency", "must be written like IDR")]
 
 
 @pytest.mark.parametrize("body", [b"[" * DEEP, b"[" * DEEP + b"]" * DEEP, b'{"a":' * DEEP + b"1" + b"}" * DEEP])

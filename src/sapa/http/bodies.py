@@ -26,6 +26,7 @@ _MISSING = re.compile(r"Object missing required field `(?P<name>.*)`", re.DOTALL
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
 _ENUM = re.compile(r"Invalid enum value (?P<given>.*)", re.DOTALL)
 _LENGTH = re.compile(r"Expected `(?P<wanted>[^`]*)` of length (?P<sign>[<>])= (?P<bound>\d+)")
+_PATTERN = re.compile(r"Expected `str` matching regex .*", re.DOTALL)
 _EXPECTED = re.compile(r"Expected `(?P<wanted>[^`]*)`(?P<rule>.*?)(?:, got `(?P<got>[^`]*)`)?")
 _STEP = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
 _find_small_number = re.compile(rb"[0-9][eE]-[0-9]{3}").search
@@ -156,12 +157,14 @@ def _join(path: str, name: str) -> str:
 
 def _build_message(what: str, path: str, body: Any) -> str:
     if _ENUM.fullmatch(what):
-        return f"must be one of {', '.join(_list_allowed(inspect.type_info(body), _STEP.findall(path)))}"
+        return f"must be one of {', '.join(_list_allowed(body, path))}"
     if length := _LENGTH.fullmatch(what):
         bound = "at most" if length["sign"] == "<" else "at least"
         return f"must have {bound} {length['bound']} {_LENGTH_UNITS.get(length['wanted'], 'characters')}"
     if WEB_ADDRESS in what:
         return "must be a URL that starts with https:// or http://"
+    if _PATTERN.fullmatch(what) and (example := _find_example(body, path)):
+        return f"must be written like {example}"
     if expected := _EXPECTED.fullmatch(what):
         wanted = " or ".join(_TYPE_NAMES.get(word.strip(), word.strip()) for word in expected["wanted"].split("|"))
         got = f", not {_TYPE_NAMES.get(expected['got'], expected['got'])}" if expected["got"] else ""
@@ -169,23 +172,36 @@ def _build_message(what: str, path: str, body: Any) -> str:
     return f"cannot be used: {what}"
 
 
-def _list_allowed(kind: inspect.Type, steps: list[str]) -> list[str]:
-    """The values that the field at the end of the path accepts."""
+def _list_allowed(body: Any, path: str) -> list[str]:
+    """The words that the field at the path accepts."""
+    words: list[str] = []
+    for kind in _list_types(inspect.type_info(body), _STEP.findall(path)):
+        if isinstance(kind, inspect.LiteralType):
+            words += map(str, kind.values)
+        elif isinstance(kind, inspect.EnumType):
+            words += [str(member.value) for member in kind.cls]
+    return words
+
+
+def _find_example(body: Any, path: str) -> str | None:
+    """How a text with a pattern is written, as its field's description shows it."""
+    for kind in _list_types(inspect.type_info(body), _STEP.findall(path)):
+        if isinstance(kind, inspect.Metadata) and isinstance(kind.type, inspect.StrType) and kind.type.pattern:
+            return next(iter((kind.extra_json_schema or {}).get("examples", ())), None)
+    return None
+
+
+def _list_types(kind: inspect.Type, steps: list[str]) -> list[inspect.Type]:
+    """The types of the field at the end of the path, each after its metadata."""
     if isinstance(kind, inspect.Metadata):
-        return _list_allowed(kind.type, steps)
+        return [*([] if steps else [kind]), *_list_types(kind.type, steps)]
     if isinstance(kind, inspect.UnionType):
-        return [value for option in kind.types for value in _list_allowed(option, steps)]
-    if isinstance(kind, inspect.LiteralType):
-        return [str(value) for value in kind.values]
-    if isinstance(kind, inspect.EnumType):
-        return [str(member.value) for member in kind.cls]
-    if isinstance(kind, inspect.StructType) and steps:
-        return [
-            value
-            for field in kind.fields
-            if field.encode_name == steps[0]
-            for value in _list_allowed(field.type, steps[1:])
-        ]
+        return [found for option in kind.types for found in _list_types(option, steps)]
+    if not steps:
+        return [kind]
+    if isinstance(kind, inspect.StructType):
+        named = [field.type for field in kind.fields if field.encode_name == steps[0]]
+        return [found for each in named for found in _list_types(each, steps[1:])]
     if isinstance(kind, inspect.ListType):
-        return _list_allowed(kind.item_type, steps[1:])
+        return _list_types(kind.item_type, steps[1:])
     return []

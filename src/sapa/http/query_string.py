@@ -217,4 +217,6 @@ def _check_bounds(value: Any, meta: Meta) -> None:
     if meta.max_length is not None and len(value) > meta.max_length:
         raise BadValue(f"must have at most {meta.max_length} characters")
     if meta.pattern is not None and not re.search(meta.pattern, value):
-        raise BadValue("must not be blank" if meta.pattern == NOT_BLANK else f"must match {meta.pattern}")
+        if meta.pattern == NOT_BLANK:
+            raise BadValue("must not be blank")
+        raise BadValue(f"must be written like {meta.examples[0]}" if meta.examples else f"must match {meta.pattern}")
