@@ -43,7 +43,7 @@ class CustomerMessage(Struct, frozen=True):
 
 
 class AgentMessage(Struct, frozen=True):
-    """An agent wrote; a handover message does not count as a response."""
+    """An agent wrote. Neither a handover message nor one before the customer's first message is a response."""
 
     at: datetime
     agent: Actor
@@ -89,7 +89,7 @@ def advance(cycle_ref: CycleRef, cycle: Cycle, event: ClockEvent) -> tuple[Cycle
 
 def _respond(cycle_ref: CycleRef, cycle: Cycle, message: AgentMessage) -> tuple[Cycle, list[Sample]]:
     samples = [_sample(cycle_ref, Metric.HANDLED, message.agent, message.at, message.at, message.message_id)]
-    if message.is_handover:
+    if message.is_handover or cycle.started_at is None:
         return cycle, samples
     kind = message.agent.type
     if cycle.waiting_since is not None:
