@@ -93,6 +93,18 @@ async def test_a_ticket_is_merged_into_another_of_the_customer(desk: Desk) -> No
     assert list_merged(await desk.look(phone)) == [chat["id"]]
 
 
+async def test_of_two_waits_that_are_merged_the_longer_one_remains(desk: Desk) -> None:
+    sari = await desk.create_agent()
+    chat = await desk.receive(sender="+628111111144")
+    await desk.pass_time(600)
+    phone = await desk.receive("Halo?", sender="+628111111144", source="MSGAPP_COEX")
+    await desk.pass_time(60)
+    merged = await desk.act(phone, "merge", ticketId=chat["id"])
+    assert merged["waitingSince"] == chat["waitingSince"] != phone["waitingSince"]
+    await desk.reply(phone, sari)
+    desk.check((await desk.measured(sari))["first_response"], 660)
+
+
 async def test_a_resolved_ticket_says_where_it_was_merged_and_how_it_was_resolved(desk: Desk) -> None:
     """Also after the ticket that it was merged into was merged itself."""
     senders = {"sender": "+628111111143"}

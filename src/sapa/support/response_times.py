@@ -78,7 +78,9 @@ def advance(cycle_ref: CycleRef, cycle: Cycle, event: ClockEvent) -> tuple[Cycle
     """The cycle after an event, and the samples it yields."""
     match event:
         case CustomerMessage(at=at):
-            return replace(cycle, started_at=cycle.started_at or at, waiting_since=cycle.waiting_since or at), []
+            # One that was delivered late, or came with a merged ticket, may be older than the first.
+            waiting_since = min(cycle.waiting_since or at, at)
+            return replace(cycle, started_at=cycle.started_at or at, waiting_since=waiting_since), []
         case Handover(at=at):
             return replace(cycle, handover_at=at), []
         case AgentMessage():

@@ -168,7 +168,7 @@ class TicketChange:
     def inherit(self, other: "TicketChange") -> None:
         """Takes over the wait of a ticket that is merged into this one."""
         since = other.waiting_since
-        if since is None or self.waiting_since is not None:
+        if since is None or (self.waiting_since is not None and self.waiting_since <= since):
             return
         self._add_entry("heard", since)
         self._advance(CustomerMessage(since))
