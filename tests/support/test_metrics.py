@@ -97,7 +97,7 @@ async def test_a_conversation_that_an_agent_starts_is_measured_from_the_customer
 
     async def look() -> bool:
         seen = await desk.look(ticket)
-        return seen["sla"]["breached"] == ["firstResponse"]
+        return bool(seen["sla"]["breached"] == ["firstResponse"])
 
     await eventually(look)
     await desk.reply(ticket, sari, "Ke rumah.")

@@ -191,7 +191,7 @@ async def test_a_snoozed_ticket_is_resolved_only_when_it_has_been_back_for_as_lo
 
     async def is_resolved(ticket: Json) -> bool:
         seen = await desk.look(ticket)
-        return seen["status"] == "resolved"
+        return bool(seen["status"] == "resolved")
 
     async def is_awake() -> bool:
         seen = await desk.look(snoozed)
