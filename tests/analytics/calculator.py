@@ -91,9 +91,10 @@ def measure_cycle(steps: Sequence[Step]) -> Iterator[tuple[Metric, Agent, dateti
         if one.kind in {"said", "announced"} and one.agent:
             yield Metric.HANDLED, one.agent, one.at, one
         if one.kind == "said" and one.agent and (waiting := list_waiting(events[:place])):
-            start = begin(one.agent, waiting[0].at, handovers)
+            start = begin(one.agent, min(message.at for message in waiting), handovers)
             yield Metric.RESPONSE, one.agent, start, one
-            kinds = [other.agent.type for other in events[:place] if other.kind == "said" and other.agent]
+            begun = next(n for n, other in enumerate(events) if other.kind == "heard")
+            kinds = [other.agent.type for other in events[begun:place] if other.kind == "said" and other.agent]
             if one.agent.type not in kinds:
                 yield Metric.FIRST_RESPONSE, one.agent, start, one
         if one.kind == "resolved":

@@ -13,6 +13,13 @@ from tests.support.ticket_steps import Desk
 
 Json = dict[str, Any]
 
+UNKNOWN: dict[str, Json] = {
+    "actions.addLabelIds": {"actions": {"addLabelIds": ["lab_01jc9y3q5me8w92v7x4t6r0n1k"]}},
+    "actions.teamId": {"actions": {"teamId": "team_01jc9y3q5me8w92v7x4t6r0n1k"}},
+    "actions.assignTo": {"actions": {"assignTo": 99_999_999}},
+}
+"""Actions with ids that do not exist, by the field that a refusal names."""
+
 
 @pytest.mark.smoke
 async def test_many_tickets_change_at_once(desk: Desk) -> None:
@@ -34,6 +41,9 @@ async def test_many_tickets_change_at_once(desk: Desk) -> None:
     snoozed = await desk.post("/tickets/bulk", ids=[first["id"]], actions={"snoozeMinutes": 60, "unassign": True})
     assert snoozed[0]["ticket"]["snoozedUntil"] is not None
     assert snoozed[0]["ticket"]["status"] == "open"
+    for field, wrong in UNKNOWN.items():
+        (outcome,) = await desk.post("/tickets/bulk", ids=[first["id"]], **wrong)
+        assert outcome["error"]["details"][0]["field"] == field
     resolved = await desk.post("/tickets/bulk", ids=[first["id"]], actions={"resolve": True})
     assert resolved[0]["ticket"]["status"] == "resolved"
     for wrong in ({"assignTo": sari, "unassign": True}, {"resolve": True, "snoozeMinutes": 5}, {"x": 1}):
@@ -81,6 +91,18 @@ async def test_a_ticket_is_merged_into_another_of_the_customer(desk: Desk) -> No
     again = await desk.act(phone, "reopen")
     assert (again["status"], again["mergedIntoId"]) == ("open", None)
     assert list_merged(await desk.look(phone)) == [chat["id"]]
+
+
+async def test_of_two_waits_that_are_merged_the_longer_one_remains(desk: Desk) -> None:
+    sari = await desk.create_agent()
+    chat = await desk.receive(sender="+628111111144")
+    await desk.pass_time(600)
+    phone = await desk.receive("Halo?", sender="+628111111144", source="MSGAPP_COEX")
+    await desk.pass_time(60)
+    merged = await desk.act(phone, "merge", ticketId=chat["id"])
+    assert merged["waitingSince"] == chat["waitingSince"] != phone["waitingSince"]
+    await desk.reply(phone, sari)
+    desk.check((await desk.measured(sari))["first_response"], 660)
 
 
 async def test_a_resolved_ticket_says_where_it_was_merged_and_how_it_was_resolved(desk: Desk) -> None:
@@ -144,12 +166,10 @@ async def test_a_macro_applies_all_of_its_actions_or_none(desk: Desk) -> None:
     assert (await desk.post(path, 409, agentId=sari))["code"] == "TICKET_RESOLVED"
     seen = await desk.look(ticket)
     assert (seen["labelIds"], len(seen["notes"])) == ([], 1)
-    for wrong in (
-        {"reply": "{siapa}"},
-        {"actions": {"addLabelIds": ["lab_01jc9y3q5me8w92v7x4t6r0n1k"]}},
-        {"note": " "},
-    ):
-        assert (await desk.client.post("/macros", json={"name": "x", **wrong})).status_code == 400
+    for field, wrong in {"reply": {"reply": "{siapa}"}, "note": {"note": " "}, **UNKNOWN}.items():
+        refused = await desk.post("/macros", 400, name="x", **wrong)
+        assert refused["details"][0]["field"] == field
+    assert (await desk.post(path, 400, agentId=99_999_999))["details"][0]["field"] == "agentId"
 
 
 async def test_a_second_answer_is_refused_unless_it_is_meant(desk: Desk) -> None:

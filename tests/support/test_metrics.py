@@ -84,6 +84,28 @@ async def test_a_reopened_ticket_is_measured_from_its_reopening(desk: Desk) -> N
     assert (await desk.receive("Halo lagi"))["id"] != ticket["id"]
 
 
+async def test_a_conversation_that_an_agent_starts_is_measured_from_the_customer_s_first_message(desk: Desk) -> None:
+    sari = await desk.create_agent()
+    await desk.post("/sla-policies", 201, name="Semua", firstResponseMinutes=30, inBusinessHours=False)
+    earlier = await desk.receive()
+    await desk.act(earlier, "resolve")
+    sent = await desk.post("/tickets", agentId=sari, customerId=earlier["customerId"], body="Pesanan Kakak siap.")
+    await desk.pass_time(HOUR)
+    ticket = await desk.receive("Kirim ke mana?")
+    assert (ticket["id"], ticket["sla"]["firstRespondedAt"]) == (sent["ticketId"], None)
+    await desk.pass_time(31 * 60)
+
+    async def look() -> bool:
+        seen = await desk.look(ticket)
+        return bool(seen["sla"]["breached"] == ["firstResponse"])
+
+    await eventually(look)
+    await desk.reply(ticket, sari, "Ke rumah.")
+    found = await desk.measured(sari)
+    desk.check(found["first_response"], 31 * 60)
+    desk.check(found["response"], 31 * 60)
+
+
 async def test_a_failed_message_is_no_answer(desk: Desk) -> None:
     """Refused at once, or reported as failed later: the customer still waits, and the next answer is the first."""
     sari = await desk.create_agent()

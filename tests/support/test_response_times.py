@@ -105,6 +105,14 @@ CASES: dict[str, tuple[list[ClockEvent], Expected]] = {
     "nobody's and by nobody": ([inbound("09:00"), resolved("09:10", None)], []),
     "an answer while nobody waits": ([inbound("09:00"), reply("09:01", BOT), reply("09:05", SARI)],
         [(BOT, "first_response", 60), (BOT, "response", 60)]),
+    "a message that is delivered late": (
+        [inbound("09:01"), inbound("09:00"), reply("09:05", SARI)],
+        [(SARI, "first_response", 300), (SARI, "response", 300)],
+    ),
+    "an agent who writes before the customer": (
+        [reply("08:00", SARI), inbound("09:00"), reply("09:05", SARI)],
+        [(SARI, "first_response", 300), (SARI, "response", 300)],
+    ),
     "after the resolution": (
         [inbound("09:00"), reply("09:01", SARI), resolved("09:02", SARI), reply("09:03", SARI)],
         [(SARI, "first_response", 60), (SARI, "response", 60), (SARI, "resolution", 120)],

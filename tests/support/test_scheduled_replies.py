@@ -99,8 +99,9 @@ async def test_one_whose_worker_died_is_not_sent_twice(desk: Desk, database: Dat
 @pytest.mark.parametrize(
     ("fields", "field"),
     [({"sendAt": "2020-01-01T00:00:00Z"}, "sendAt"),
-     ({"sendAt": "2099-01-01T00:00:00"}, "sendAt"), ({"body": " "}, "body")],
-    ids=["past", "no zone", "blank"],
+     ({"sendAt": "2099-01-01T00:00:00"}, "sendAt"), ({"sendAt": "9999-12-31T23:59:59.9999Z"}, "sendAt"),
+     ({"sendAt": "9999-12-31T23:00:00-10:00"}, "sendAt"), ({"body": " "}, "body")],
+    ids=["past", "no zone", "rounded up", "beyond the last year", "blank"],
 )  # fmt: skip
 async def test_what_cannot_be_scheduled_is_refused(desk: Desk, fields: Json, field: str) -> None:
     sari, ticket = await desk.create_agent(), await desk.receive()

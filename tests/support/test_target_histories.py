@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise, takewhile
+from itertools import dropwhile, pairwise, takewhile
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -120,7 +120,7 @@ def recompute(rules: Rules, entries: Sequence[Entry], now: datetime) -> Json | N
     if started is None:
         return None
     resolved = next((entry.at for entry in entries if entry.kind == "resolved"), None)
-    active = list(takewhile(lambda entry: entry.kind != "resolved", entries))
+    active = takewhile(lambda entry: entry.kind != "resolved", dropwhile(lambda entry: entry.kind != "heard", entries))
     responded = next((entry.at for entry in active if entry.kind == "said" and entry.is_sent), None)
     response = find_due(rules.hours, started, rules.response, ())
     resolution = find_due(rules.hours, started, rules.resolution, entries)

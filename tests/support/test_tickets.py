@@ -1,6 +1,8 @@
 """The states of a ticket: its owner, and when it is opened, resolved and reopened."""
 
 import time
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import httpx
@@ -15,7 +17,7 @@ from tests.messaging.conftest import connect_messaging
 from tests.messaging.conversation_steps import simulate_inbound, wait_for_inbound
 from tests.messaging.inbound.test_actions import SENDERS
 from tests.messaging.whatsapp_account import build_change, build_text, connect_whatsapp
-from tests.support.ticket_steps import NUMBER, Desk
+from tests.support.ticket_steps import NUMBER, Desk, Json
 
 EVENTS = "SELECT kind, body FROM events WHERE company_id = $1 AND kind LIKE 'ticket.%' ORDER BY created_at, id"
 RECEIVED = "SELECT body FROM events WHERE company_id = $1 AND kind = 'message.received'"
@@ -177,6 +179,35 @@ async def test_silent_tickets_without_a_wait_are_resolved(desk: Desk) -> None:
     assert seen["resolvedReason"] == "inactivity"
     assert (await desk.look(waiting))["status"] == "open"
     desk.check((await desk.measured(sari))["resolution"], 3 * HOUR)
+
+
+async def test_a_snoozed_ticket_is_resolved_only_when_it_has_been_back_for_as_long(desk: Desk) -> None:
+    sari = await desk.create_agent()
+    await desk.client.put("/support/settings", json={"autoResolveHours": 2})
+    snoozed = await desk.receive()
+    replied = await desk.reply(snoozed, sari)
+    until = datetime.fromtimestamp(replied["timestamp"], UTC) + timedelta(hours=4)
+    await desk.client.put(f"/tickets/{snoozed['id']}", json={"snoozedUntil": until.isoformat()})
+
+    async def is_resolved(ticket: Json) -> bool:
+        seen = await desk.look(ticket)
+        return bool(seen["status"] == "resolved")
+
+    async def is_awake() -> bool:
+        seen = await desk.look(snoozed)
+        return seen["snoozedUntil"] is None
+
+    for sender in ("+628222222222", "+628333333333"):
+        other = await desk.receive(sender=sender)
+        await desk.reply(other, sari)
+        await desk.pass_time(2 * HOUR)
+        await eventually(partial(is_resolved, other))
+        assert not await is_resolved(snoozed)
+    await eventually(is_awake)
+    await desk.pass_time(2 * HOUR - 60)
+    assert not await is_resolved(snoozed)
+    await desk.pass_time(60)
+    await eventually(partial(is_resolved, snoozed))
 
 
 async def test_companies_take_turns_in_being_resolved(

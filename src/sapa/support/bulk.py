@@ -35,7 +35,7 @@ async def apply(tx: Tx, company: Company, id: str, actions: TicketActions, actor
         until = (await read_clock(tx, company.id)).now + timedelta(minutes=actions.snooze_minutes)
     ticket = await changes.revise(tx, company, id, actions, until, actor_id)
     if actions.unassign or actions.assign_to is not None:
-        ticket = await tickets.assign(tx, company, id, actions.assign_to)
+        ticket = await tickets.assign(tx, company, id, actions.assign_to, "actions.assignTo")
     if actions.resolve:
         ticket = await tickets.resolve(tx, company, id, actor_id)
     return ticket

@@ -40,9 +40,9 @@ async def revise(
 ) -> Ticket:
     """Adds and removes labels, where `update` replaces them. Fields that are absent or null keep their values."""
     await queries.get_ticket(tx, company.id, id)
-    added = await labels.lock_labels(tx, company, actions.add_label_ids)
+    added = await labels.lock_labels(tx, company, actions.add_label_ids, "actions.addLabelIds")
     if actions.team_id is not None:
-        await teams.lock_team(tx, company, actions.team_id)
+        await teams.lock_team(tx, company, actions.team_id, "actions.teamId")
     change = TicketChange(await queries.lock_ticket(tx, company.id, id))
     remaining = [label for label in change.locked.label_ids if label not in actions.remove_label_ids]
     patch = TicketPatch(

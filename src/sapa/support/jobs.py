@@ -70,9 +70,10 @@ async def _handle(database: Database, handle: Handle, due: DueTicket) -> bool:
 
 
 async def _resolve(tx: Tx, company: Company, silent: DueTicket) -> bool:
-    """Skips a ticket with a new message."""
+    """Skips a ticket with a new message, and one that was snoozed meanwhile."""
     locked = await queries.lock_ticket(tx, company.id, silent.id)
-    if not locked.is_active or locked.silent_since != silent.due_at or locked.read_clock().waiting_since:
+    is_silent = locked.is_active and locked.silent_since == silent.due_at and locked.snoozed_until is None
+    if not is_silent or locked.read_clock().waiting_since:
         return False
     await tickets.close(tx, company, locked, None, "inactivity")
     return True

@@ -36,8 +36,8 @@ _TICKET_COLUMNS = ", ".join(
 
 DEFAULT_RESOLVE_HOURS = 72
 
-# Tickets in which the customer waits for an answer are never resolved automatically. Companies alternate, so that one
-# with many tickets does not delay the others.
+# Tickets in which the customer waits for an answer, and snoozed ones, are never resolved automatically. Companies
+# alternate, so that one with many tickets does not delay the others.
 LIST_SILENT = sql(
     f"""
     SELECT company_id, id, silent_since AS due_at
@@ -46,7 +46,7 @@ LIST_SILENT = sql(
               FROM tickets t
               JOIN companies c ON c.company_id = t.company_id
               LEFT JOIN support_settings s ON s.company_id = t.company_id
-             WHERE t.status <> 'resolved' AND t.waiting_since IS NULL
+             WHERE t.status <> 'resolved' AND t.waiting_since IS NULL AND t.snoozed_until IS NULL
                AND coalesce(s.auto_resolve_hours, {DEFAULT_RESOLVE_HOURS}) > 0
                AND t.silent_since <= now() + c.clock_offset
                                    - make_interval(hours => coalesce(s.auto_resolve_hours, {DEFAULT_RESOLVE_HOURS}))

@@ -43,7 +43,7 @@ class CustomerMessage(Struct, frozen=True):
 
 
 class AgentMessage(Struct, frozen=True):
-    """An agent wrote; a handover message does not count as a response."""
+    """An agent wrote. Neither a handover message nor one before the customer's first message is a response."""
 
     at: datetime
     agent: Actor
@@ -78,7 +78,9 @@ def advance(cycle_ref: CycleRef, cycle: Cycle, event: ClockEvent) -> tuple[Cycle
     """The cycle after an event, and the samples it yields."""
     match event:
         case CustomerMessage(at=at):
-            return replace(cycle, started_at=cycle.started_at or at, waiting_since=cycle.waiting_since or at), []
+            # One that was delivered late, or came with a merged ticket, may be older than the first.
+            waiting_since = min(cycle.waiting_since or at, at)
+            return replace(cycle, started_at=cycle.started_at or at, waiting_since=waiting_since), []
         case Handover(at=at):
             return replace(cycle, handover_at=at), []
         case AgentMessage():
@@ -89,7 +91,7 @@ def advance(cycle_ref: CycleRef, cycle: Cycle, event: ClockEvent) -> tuple[Cycle
 
 def _respond(cycle_ref: CycleRef, cycle: Cycle, message: AgentMessage) -> tuple[Cycle, list[Sample]]:
     samples = [_sample(cycle_ref, Metric.HANDLED, message.agent, message.at, message.at, message.message_id)]
-    if message.is_handover:
+    if message.is_handover or cycle.started_at is None:
         return cycle, samples
     kind = message.agent.type
     if cycle.waiting_since is not None:

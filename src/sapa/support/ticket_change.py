@@ -111,7 +111,8 @@ class TicketChange:
         self._add_change("snoozed", at, format_instant(until), actor)
 
     def wake(self, at: datetime, reason: str, actor: Actor | None = None) -> None:
-        self.set(snoozed_until=None)
+        """It counts as silent from now on: otherwise it would be resolved as soon as it returns."""
+        self.set(snoozed_until=None, silent_since=max(self.locked.silent_since, at))
         self.check_targets()
         self._add_change("woken", at, reason, actor)
 
@@ -167,7 +168,7 @@ class TicketChange:
     def inherit(self, other: "TicketChange") -> None:
         """Takes over the wait of a ticket that is merged into this one."""
         since = other.waiting_since
-        if since is None or self.waiting_since is not None:
+        if since is None or (self.waiting_since is not None and self.waiting_since <= since):
             return
         self._add_entry("heard", since)
         self._advance(CustomerMessage(since))

@@ -37,10 +37,10 @@ async def list_newest_of(db: Connection, company: Company, ids: Sequence[str], l
     return await queries.list_newest_of(db, company.id, ids, limit)
 
 
-async def assign(tx: Tx, company: Company, id: str, agent_id: int | None) -> Ticket:
+async def assign(tx: Tx, company: Company, id: str, agent_id: int | None, field: str = "agentId") -> Ticket:
     """Assigns to an agent, or with None to nobody. The current owner changes nothing."""
     locked = await _lock_active(tx, company, id)
-    agent = None if agent_id is None else await agents.get_next_owner(tx, company, agent_id)
+    agent = None if agent_id is None else await agents.get_next_owner(tx, company, agent_id, field)
     is_ai_readmitted = agent is not None and agent.type == "ai" and locked.ai_paused
     if locked.agent_id == agent_id and not is_ai_readmitted:
         return await queries.get_ticket(tx, company.id, id)

@@ -117,6 +117,7 @@ async def test_numbers_are_printed_as_javascript_would(sandbox: httpx.AsyncClien
         ("aggregator_carrier", {"insurance": True, "package": {"weight": 1}}, "package.itemValue"),
         ("aggregator_carrier", {"pickupSchedule": "2020-01-01T00:00:00Z"}, "pickupSchedule"),
         ("aggregator_carrier", {"pickupSchedule": "2090-01-01T00:00:00Z"}, "pickupSchedule"),
+        ("custom", {"pickupSchedule": "9999-12-31T23:00:00-10:00"}, "pickupSchedule"),
         ("aggregator_carrier", {"serviceType": "INSTANT"}, "serviceType"),
         ("aggregator_carrier", {"options": {"serviceType": "INSTANT"}}, "serviceType"),
         (

@@ -83,10 +83,10 @@ async def get_active_agent(db: Connection, company: Company, id: int, field: str
     return _check_active(await find_agent(db, company, id), id, field)
 
 
-async def get_next_owner(tx: Tx, company: Company, id: int) -> Agent:
+async def get_next_owner(tx: Tx, company: Company, id: int, field: str = "agentId") -> Agent:
     """Like `get_active_agent`, and the agent stays active until the end of the transaction: a ticket is never given to
     an agent whose tickets have just gone back to the queue."""
-    return _check_active(await queries.find_share_locked_agent(tx, company.id, id), id, "agentId")
+    return _check_active(await queries.find_share_locked_agent(tx, company.id, id), id, field)
 
 
 def _check_active(agent: Agent | None, id: int, field: str) -> Agent:

@@ -26,10 +26,10 @@ async def delete(tx: Tx, company: Company, id: str) -> None:
     notify_after_commit(tx, build_tickets_channel(company.id))
 
 
-async def lock_labels(tx: Tx, company: Company, ids: Sequence[str]) -> list[str]:
+async def lock_labels(tx: Tx, company: Company, ids: Sequence[str], field: str = "labelIds") -> list[str]:
     """The ids without duplicates, kept from deletion until the transaction ends. Raises Invalid for an unknown one."""
     wanted = list(dict.fromkeys(ids))
     existing = await queries.lock_labels(tx, company.id, wanted)
     if unknown := [id for id in wanted if id not in existing]:
-        raise Invalid.field("labelIds", f"must be ids of labels; {unknown[0]} is not. GET /labels lists them")
+        raise Invalid.field(field, f"must be ids of labels; {unknown[0]} is not. GET /labels lists them")
     return wanted

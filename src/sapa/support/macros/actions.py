@@ -12,6 +12,7 @@ from sapa.support.macros.types import MACRO_ID, AppliedMacro, Macro, MacroIn
 from sapa.support.names import clean_name
 from sapa.support.requests import NoteIn, TicketActions
 from sapa.support.saved_replies import actions as saved_replies
+from sapa.support.teams import actions as teams
 from sapa.values.company import Company
 from sapa.values.json import encode
 
@@ -33,6 +34,7 @@ async def delete(tx: Tx, company: Company, id: str) -> None:
 async def apply(tx: Tx, company: Company, ticket_id: str, macro_id: str, agent_id: int) -> AppliedMacro:
     """All of it or nothing. The text is for the agent to send: a message that has gone out cannot be taken back."""
     macro = await queries.get_macro(tx, company.id, macro_id)
+    await agents.get_active_agent(tx, company, agent_id)
     reply = None
     if macro.reply is not None:
         reply = await saved_replies.fill_for_ticket(tx, company, ticket_id, macro.reply, agent_id)
@@ -45,7 +47,9 @@ async def apply(tx: Tx, company: Company, ticket_id: str, macro_id: str, agent_i
 async def _check(tx: Tx, company: Company, body: MacroIn) -> tuple[object, ...]:
     """The columns of the macro."""
     bulk.check_actions(body.actions)
-    await labels.lock_labels(tx, company, body.actions.add_label_ids)
+    await labels.lock_labels(tx, company, body.actions.add_label_ids, "actions.addLabelIds")
+    if body.actions.team_id is not None:
+        await teams.lock_team(tx, company, body.actions.team_id, "actions.teamId")
     if body.actions.assign_to is not None:
         await agents.get_active_agent(tx, company, body.actions.assign_to, "actions.assignTo")
     if body.reply is not None:

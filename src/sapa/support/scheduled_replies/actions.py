@@ -1,6 +1,7 @@
 """Schedules replies, and sends them when their time has come."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from functools import partial
 
 from sapa.access.actions import read_clock
@@ -29,6 +30,8 @@ from sapa.values.company import Company
 
 MOST_OF_TICKET = 20
 MOST_TRIES = 10
+LATEST = datetime(9999, 1, 1, tzinfo=UTC)
+"""Later ones may be in the year 10000 in UTC, which has no `datetime`."""
 TRY_SECONDS = 90.0
 """How long one try may take; the next one follows after it."""
 
@@ -39,8 +42,8 @@ async def schedule(tx: Tx, company: Company, ticket_id: str, body: ScheduledRepl
     if not body.body.strip():
         raise Invalid.field("body", "must not be blank")
     now = (await read_clock(tx, company.id)).now
-    if body.send_at <= now:
-        raise Invalid.field("sendAt", "must be in the future")
+    if not now < body.send_at < LATEST:
+        raise Invalid.field("sendAt", f"must be in the future, and before {LATEST:%Y}")
     if await queries.count_of_ticket(tx, company.id, ticket_id) >= MOST_OF_TICKET:
         raise TooManyScheduledReplies
     id = SCHEDULED_REPLY_ID.new()

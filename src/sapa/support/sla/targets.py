@@ -1,7 +1,7 @@
 """Measures a ticket against a policy's targets. Pure.
 
 Both clocks start with the customer's first message of a cycle. The first response ends with the first message of an
-agent that went out, or with the resolution. The resolution's clock pauses while the ticket is snoozed.
+agent after it that went out, or with the resolution. The resolution's clock pauses while the ticket is snoozed.
 """
 
 from collections.abc import Collection, Sequence
@@ -38,7 +38,7 @@ def build_facts(entries: Sequence[StoredTicketEntry], sent: Collection[str]) -> 
         if entry.kind == "heard":
             started_at = started_at or entry.at
         elif entry.kind == "said" and resolved_at is None and (entry.is_dispatched or entry.message_id in sent):
-            responded_at = responded_at or entry.at
+            responded_at = responded_at or (entry.at if started_at else None)
         elif entry.kind == "snoozed" and not is_paused:
             pauses.append((entry.at, None))
         elif entry.kind in {"woken", "resolved"} and is_paused:

@@ -29,11 +29,11 @@ async def delete(tx: Tx, company: Company, id: str) -> None:
     notify_after_commit(tx, build_tickets_channel(company.id))
 
 
-async def lock_team(tx: Tx, company: Company, id: str) -> AgentTeam:
+async def lock_team(tx: Tx, company: Company, id: str, field: str = "teamId") -> AgentTeam:
     """Keeps the team from deletion until the transaction ends. Raises Invalid if there is none."""
     team = await queries.find_locked_team(tx, company.id, id)
     if team is None:
-        raise Invalid.field("teamId", f"must be the id of a team; {id} is not. GET /teams lists them")
+        raise Invalid.field(field, f"must be the id of a team; {id} is not. GET /teams lists them")
     return team
 
 
