@@ -141,8 +141,8 @@ clean: ## Remove .venv, caches and what was built; the data folder stays
 #installs release                 requirements/dev.txt, requirements/openapi; python3-venv
 
 PYTEST := $(BIN)/pytest --dist loadfile --no-loadscope-reorder
-# Three processes more than the two cores: tests often wait for a worker's next step or a provider's timeout.
-PYTEST_ALL := $(PYTEST) -n 5
+# Four processes more than the two cores: tests often wait for a worker's next step or a provider's timeout.
+PYTEST_ALL := $(PYTEST) -n 6
 MINUTES := 20
 ROUNDS := 3
 LOCKING := --universal --python-version 3.11 --generate-hashes --no-header --no-annotate

@@ -76,6 +76,7 @@ def test_the_worker_makes_a_backup_and_reports_its_age(folder: Path) -> None:
     assert stored["rows"] > 0
 
 
+@pytest.mark.long
 def test_older_backups_are_deleted(source: Source, tmp_path: Path) -> None:
     abandoned = tmp_path / "sapa-20200101T000000000000Z" / "orders" / "000000.gz"
     abandoned.parent.mkdir(parents=True)

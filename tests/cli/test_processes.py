@@ -33,6 +33,7 @@ def test_doctor_in_a_process_of_its_own(installation: Installation) -> None:
     assert (outcome.code, unwell) in [(0, []), (1, ["secrets"])]
 
 
+@pytest.mark.long
 def test_demo_in_a_process_of_its_own_reports_a_database_that_is_away(installation: Installation) -> None:
     outcome = sapa_process(installation.data, "demo", SAPA_DATABASE_URL="postgresql://sapa@127.0.0.1:1/sapa")
     assert outcome.code == 1

@@ -146,6 +146,7 @@ async def test_what_was_typed_offline_replaces_nothing_of_another_device(
         await expect(phone.locator(NOTE)).to_have_value(re.compile("Tanya Budi\nCek gudang|Cek gudang\nTanya Budi"))
 
 
+@pytest.mark.long
 async def test_two_tabs_of_one_person_lose_nothing(
     browser: Browser, installation: Installation, database: Database, desk: Desk, email: str
 ) -> None:

@@ -250,6 +250,7 @@ async def look_until(page: Page, title: str) -> None:
     await eventually(look)
 
 
+@pytest.mark.long
 async def test_a_table_with_more_columns_than_the_form_shows_is_uploaded_mapped_and_imported(
     browser: Browser, installation: Installation, database: Database, email: str
 ) -> None:

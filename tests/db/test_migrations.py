@@ -60,6 +60,7 @@ async def test_a_database_of_a_newer_version_is_refused_and_not_current(scratch:
         assert not await is_current(app)
 
 
+@pytest.mark.long
 async def test_a_newer_database_that_this_version_runs_on_is_left_as_it_is(scratch: Scratch, tmp_path: Path) -> None:
     """Also its grants: those of this version would take rights from the newer one."""
     newer = tmp_path / "newer"
@@ -130,6 +131,7 @@ async def test_rights_are_put_back_as_they_are_written(scratch: Scratch) -> None
         assert await app.fetchval("SELECT has_table_privilege('customers', 'INSERT')")
 
 
+@pytest.mark.long
 async def test_one_role_may_be_owner_and_product(scratch: Scratch) -> None:
     assert await migrate(scratch.owner_url, scratch.owner_url) == ALL
     async with connect(scratch.owner_url) as owner:
@@ -155,6 +157,7 @@ async def test_a_database_that_is_not_utf_8_is_refused(scratch: Scratch) -> None
             await superuser.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
+@pytest.mark.long
 async def test_the_role_need_not_be_written_in_the_address(scratch: Scratch) -> None:
     credentials, _, place = scratch.app_url.removeprefix("postgresql://").partition("@")
     role, _, password = credentials.partition(":")

@@ -140,6 +140,7 @@ async def test_the_products_role_is_held_down_on_an_outside_database_too(
         await app.close()
 
 
+@pytest.mark.long
 async def test_the_worker_folds_on_an_outside_database(
     outside: tuple[Installation, Scratch], outside_api: httpx.AsyncClient
 ) -> None:

@@ -134,6 +134,7 @@ async def test_while_the_database_is_stopped_every_response_is_a_503_in_the_enve
         assert alone.workers() == processes
 
 
+@pytest.mark.long
 async def test_while_the_database_is_stopped_the_process_says_so(alone: Alone) -> None:
     async with alone.client() as api:
         await alone.server.stop()

@@ -145,6 +145,7 @@ async def test_a_process_whose_address_led_to_a_standby_is_ready_when_it_leads_t
             assert await wait_until(is_ready, PATIENCE)
 
 
+@pytest.mark.long
 async def test_nobody_waits_for_the_silent_server_behind_an_address_that_moved(fleet: Fleet) -> None:
     """Neither a call nor a report."""
     connected = asyncio.Barrier(3)

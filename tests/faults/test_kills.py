@@ -167,6 +167,7 @@ async def test_agents_on_one_queue_lose_no_ticket_when_api_processes_die(
         await reckon_inbox(database, company.test, storm)
 
 
+@pytest.mark.long
 async def test_a_form_that_is_sent_again_after_a_restart_counts_once(
     victim: Installation, database: Database, company: Environments, api: httpx.AsyncClient, browser: Browser
 ) -> None:

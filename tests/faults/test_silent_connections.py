@@ -115,6 +115,7 @@ def test_callers_who_do_not_read_their_response_keep_nobody_out(installation: In
         assert ask_healthz(connect(1, STRANGER)[0]) == b"HTTP/1.1 200"
 
 
+@pytest.mark.long
 def test_silent_sockets_are_limited_before_the_tls_handshake(installation: Installation, tmp_path: Path) -> None:
     variables, trusting = build_tls(tmp_path)
     trusting.set_alpn_protocols(["h2", "http/1.1"])

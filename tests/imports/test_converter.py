@@ -56,6 +56,7 @@ async def test_a_workbook_that_needs_too_much_memory_is_refused(tmp_path: Path) 
     assert [child for child in psutil.Process().children() if "converter_process" in " ".join(child.cmdline())] == []
 
 
+@pytest.mark.long
 async def test_a_refusal_is_passed_on(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("a,b\n1,2\n")

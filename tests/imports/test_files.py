@@ -157,6 +157,7 @@ async def test_the_same_file_in_another_format_is_another_import(
     assert run_import(installation, company.live, path, "customers", "--format", "ndjson").counts == (1, 0, 0, 0)
 
 
+@pytest.mark.long
 def test_an_export_into_a_closed_pipe_ends_without_a_trace(installation: Installation, company: Environments) -> None:
     command = f"{sys.executable} -m sapa export customers --company {company.live} | true; exit ${{PIPESTATUS[0]}}"
     env = {**os.environ, "SAPA_DATA": str(installation.data), "PYTHONUNBUFFERED": "1"}

@@ -109,12 +109,13 @@ async def kill_the_database(victim: Installation, onlooker: Database) -> None:
 SERVER = pytest.mark.one_server("kills processes of the server, which others use")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "kill",
     [
         kill_a_process,
-        pytest.param(kill_a_session, marks=[SERVER, pytest.mark.long]),
-        pytest.param(kill_the_database, marks=[SERVER, pytest.mark.long]),
+        pytest.param(kill_a_session, marks=SERVER),
+        pytest.param(kill_the_database, marks=SERVER),
     ],
 )
 async def test_a_ledger_stays_consistent_when_writers_are_killed_and_a_repeated_key_counts_once(

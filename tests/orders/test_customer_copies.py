@@ -179,6 +179,7 @@ async def test_a_customer_whose_orders_are_locked_does_not_block_others(scratch:
     assert (await names_of(quiet, locked.id)).keys() == {"Budi/budi"}
 
 
+@pytest.mark.long
 async def test_the_migration_queues_names_that_are_out_of_date(scratch: Scratch, quiet: Database) -> None:
     (migration,) = [one for one in list_migrations() if one.name.endswith("_customer_copies")]
     company, customer_id = await make_regular(quiet, customer_copies.MOST_ORDERS + MORE)

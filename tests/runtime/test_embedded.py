@@ -184,6 +184,7 @@ async def test_kill_of_the_holder_ends_the_server_and_keeps_what_was_committed(d
         assert await has_mark(server.owner_url)
 
 
+@pytest.mark.long
 async def test_server_that_outlived_its_holder_is_replaced(data: Path) -> None:
     async with open_embedded(data) as server:
         await leave_mark(server.owner_url)

@@ -310,6 +310,7 @@ async def test_children_get_the_lesser_password_only(running: Serving) -> None:
     assert [role for (role,) in roles] == ["sapa_app"]
 
 
+@pytest.mark.long
 async def test_a_service_that_faces_a_network_keeps_its_keys_out_of_the_log(serve: Start, folder: Path) -> None:
     copy_prepared(folder / "data")
     metrics = f"{EVERYWHERE}:{free_port()}"

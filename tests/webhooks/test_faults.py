@@ -201,6 +201,7 @@ async def test_every_event_arrives_through_any_number_of_kills(
     assert 0 <= again < kills * MOST_UNSETTLED
 
 
+@pytest.mark.long
 async def test_deliveries_continue_when_the_database_comes_back(
     server: EmbeddedServer, post: Database, seal: Vault, client: Environments, station: Station, crew: Crew
 ) -> None:

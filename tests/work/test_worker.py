@@ -198,6 +198,7 @@ async def test_what_a_killed_worker_held_is_free_as_soon_as_its_lease_has_expire
         assert await wait_until(lambda: "worker gone" in (tmp_path / "second").read_text(), PATIENCE)
 
 
+@pytest.mark.long
 async def test_two_workers_fold_every_change_once(scratch: Scratch, database: Database, tmp_path: Path) -> None:
     with working(scratch, tmp_path / "first"), working(scratch, tmp_path / "second"):
         await asyncio.gather(*(add_changes(database, 100) for _ in range(3)))

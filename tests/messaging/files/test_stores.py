@@ -194,6 +194,7 @@ async def test_a_bucket_that_is_away_is_a_503_and_deletes_nothing(
     await context.close()
 
 
+@pytest.mark.long
 def test_the_doctor_tries_the_bucket(bucket_url: str, installation: Installation) -> None:
     def find(url: str) -> dict[str, Any]:
         outcome = sapa(installation.data, "doctor", "--json", SAPA_FILES_URL=url)

@@ -169,6 +169,7 @@ async def recorded_events(database: Database, company_id: int) -> list[Any] | No
     return None
 
 
+@pytest.mark.long
 async def test_a_token_from_elsewhere_chosen_kinds_and_lines_for_people(
     victim: Installation, database: Database, company: Environments, api: httpx.AsyncClient, shop: Shop, tmp_path: Path
 ) -> None:
@@ -281,6 +282,7 @@ class Wire:
             writer.transport.abort()
 
 
+@pytest.mark.long
 async def test_events_during_a_broken_connection_are_received_though_none_was_received_before(
     victim: Installation, company: Environments, api: httpx.AsyncClient, tmp_path: Path
 ) -> None:

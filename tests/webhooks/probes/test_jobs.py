@@ -201,6 +201,7 @@ async def until_rescheduled(post: Database, company_id: int, attempt: int) -> No
     await until(are_both)
 
 
+@pytest.mark.long
 async def test_an_endpoint_that_must_not_resume_by_itself_is_not_probed_until_that_changes(
     post: Database, seal: Vault, client: Environments, station: Station
 ) -> None:
@@ -226,6 +227,7 @@ async def set_auto_resume(post: Database, seal: Vault, company_id: int, id: str,
     assert changed.auto_resume is auto_resume
 
 
+@pytest.mark.long
 async def test_an_endpoint_that_is_paused_meanwhile_stays_paused_and_the_delivery_is_settled(
     post: Database, seal: Vault, client: Environments, station: Station
 ) -> None:
