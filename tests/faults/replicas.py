@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import socket
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -33,17 +34,22 @@ class Forwarder:
     """Passes bytes between a port of its own and a server's, until it is told to be silent."""
 
     def __init__(self, server_port: int) -> None:
-        self.port = free_port()
+        self._socket = socket.create_server(("127.0.0.1", 0))  # from now on, so that nobody else takes the port
+        self.port: int = self._socket.getsockname()[1]
         self._server_port = server_port
         self._passing = asyncio.Event()
         self._passing.set()
         self._pumps: set[asyncio.Task[None]] = set()
+        self._listener: asyncio.Server | None = None
 
     async def open(self) -> None:
-        self._listener = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
+        self._listener = await asyncio.start_server(self._accept, sock=self._socket)
 
     async def close(self) -> None:
-        self._listener.close()
+        if self._listener is None:
+            self._socket.close()
+        else:
+            self._listener.close()
         for pump in self._pumps:
             pump.cancel()
         await asyncio.gather(*self._pumps, return_exceptions=True)
