@@ -26,7 +26,7 @@ _MISSING = re.compile(r"Object missing required field `(?P<name>.*)`", re.DOTALL
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
 _ENUM = re.compile(r"Invalid enum value (?P<given>.*)", re.DOTALL)
 _LENGTH = re.compile(r"Expected `(?P<wanted>[^`]*)` of length (?P<sign>[<>])= (?P<bound>\d+)")
-_PATTERN = re.compile(r"Expected `str` matching regex .*", re.DOTALL)
+_PATTERN = re.compile(r"Expected `str` matching regex '(?P<pattern>.*)'", re.DOTALL)
 _EXPECTED = re.compile(r"Expected `(?P<wanted>[^`]*)`(?P<rule>.*?)(?:, got `(?P<got>[^`]*)`)?")
 _STEP = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
 _find_small_number = re.compile(rb"[0-9][eE]-[0-9]{3}").search
@@ -163,8 +163,8 @@ def _build_message(what: str, path: str, body: Any) -> str:
         return f"must have {bound} {length['bound']} {_LENGTH_UNITS.get(length['wanted'], 'characters')}"
     if WEB_ADDRESS in what:
         return "must be a URL that starts with https:// or http://"
-    if _PATTERN.fullmatch(what) and (example := _find_example(body, path)):
-        return f"must be written like {example}"
+    if (matching := _PATTERN.fullmatch(what)) and (example := _find_example(body, path)):
+        return f"must be written like {example}, and match {matching['pattern']}"
     if expected := _EXPECTED.fullmatch(what):
         wanted = " or ".join(_TYPE_NAMES.get(word.strip(), word.strip()) for word in expected["wanted"].split("|"))
         got = f", not {_TYPE_NAMES.get(expected['got'], expected['got'])}" if expected["got"] else ""

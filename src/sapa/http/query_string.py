@@ -219,4 +219,5 @@ def _check_bounds(value: Any, meta: Meta) -> None:
     if meta.pattern is not None and not re.search(meta.pattern, value):
         if meta.pattern == NOT_BLANK:
             raise BadValue("must not be blank")
-        raise BadValue(f"must be written like {meta.examples[0]}" if meta.examples else f"must match {meta.pattern}")
+        likeness = f"must be written like {meta.examples[0]}, and match" if meta.examples else "must match"
+        raise BadValue(f"{likeness} {meta.pattern}")
