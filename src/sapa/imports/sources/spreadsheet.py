@@ -25,7 +25,7 @@ from sapa.imports.sources.spreadsheet_fields import JOINED, MappableField, check
 from sapa.imports.tables.files import HeaderRow, TableRecord
 from sapa.imports.tables.types import normalise_header
 from sapa.imports.types import Resource
-from sapa.imports.values.amounts import DecimalSign, decide_decimal_sign, parse_amount_cell, parse_quantity_cell
+from sapa.imports.values.amounts import DASHES, DecimalSign, decide_decimal_sign, parse_amount_cell, parse_quantity_cell
 from sapa.imports.values.contacts import parse_id_cell, parse_phone_cell, split_name, unquote_cell
 from sapa.imports.values.dates import DayOrder, decide_day_order, parse_date_cell
 from sapa.imports.values.words import find_flag, split_tags
@@ -99,6 +99,8 @@ def _build_reader(
 def _read_row(readers: list[ColumnReader], context: ConversionContext, record: TableRecord) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for reader in readers:
+        if record.get(reader.key) in DASHES:
+            continue
         value = read_cell(record, reader.key, partial(_parse, reader, context))
         name = reader.field.name
         if value in (None, "", []):
