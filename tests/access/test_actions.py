@@ -24,7 +24,7 @@ from sapa.access.types import (
 )
 from sapa.db.pool import Database
 from sapa.http.errors import Invalid, translate
-from tests.factories import Environments, make_key
+from tests.factories import Environments, end_key, make_key
 
 
 async def create_key(database: Database, company_id: int, **fields: Any) -> NewKey:
@@ -136,6 +136,7 @@ async def test_a_key_has_the_requested_fields(database: Database, company: Envir
         ({"rate_limit": 1_000_001}, "rateLimit", "from 1 to 1000000"),
         ({"expires_at": "tomorrow"}, "expiresAt", "ISO 8601"),
         ({"expires_at": "2027-01-31"}, "expiresAt", "ISO 8601"),
+        ({"expires_at": "2020-01-01T00:00:00Z"}, "expiresAt", "must be in the future"),
     ],
 )
 async def test_an_invalid_key_is_refused_with_its_field(
@@ -194,10 +195,20 @@ async def test_of_several_rotations_at_once_one_succeeds(database: Database, com
 async def test_a_key_that_does_not_work_cannot_be_rotated(database: Database, company: Environments) -> None:
     revoked = await create_key(database, company.live)
     await revoke(database, revoked.info.id)
-    expired = await create_key(database, company.live, expires_at="2020-01-01T00:00:00Z")
+    expired = await create_key(database, company.live)
+    await end_key(database, expired.info.id)
     for key in (revoked, expired):
         with pytest.raises(KeyNotActive):
             await rotate(database, key.info.id)
+
+
+async def test_a_key_expires_in_the_future_of_the_company_s_clock(database: Database, company: Environments) -> None:
+    async with database.connection() as db:
+        tomorrow = await db.fetchval("SELECT to_char(now() + '1 d', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')")
+    await create_key(database, company.test, expires_at=tomorrow)
+    await move_clock(database, company.test, timedelta(days=2))
+    with pytest.raises(Invalid, match="must be in the future"):
+        await create_key(database, company.test, expires_at=tomorrow)
 
 
 async def test_a_rotated_key_ends_a_day_later_in_company_time(database: Database, company: Environments) -> None:
@@ -230,7 +241,8 @@ async def test_a_live_clock_does_not_move(database: Database, company: Environme
 
 
 async def test_keys_past_their_expiry_are_listed_as_expired(database: Database, company: Environments) -> None:
-    over = await create_key(database, company.test, expires_at="2020-01-01T00:00:00Z")
+    over = await create_key(database, company.test)
+    await end_key(database, over.info.id)
     ahead = await create_key(database, company.test, expires_at="2999-01-01T00:00:00Z")
     rotated = await create_key(database, company.test)
     await rotate(database, rotated.info.id)

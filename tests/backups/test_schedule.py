@@ -86,6 +86,11 @@ def test_older_backups_are_deleted(source: Source, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["notes", *names[1:]]
 
 
+def test_backups_are_not_listed_where_there_is_no_folder(source: Source, tmp_path: Path) -> None:
+    assert "cannot be read" in source.run("backup", "list", str(tmp_path / "nowhere")).sentence()
+    assert source.run("backup", "list", str(tmp_path), "--json").json() == []
+
+
 async def test_a_backup_that_failed_is_reported(source: Source, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert "cannot be stored" in source.run("backup", str(tmp_path / "file")).sentence()

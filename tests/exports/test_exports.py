@@ -59,6 +59,9 @@ async def fill(api: httpx.AsyncClient) -> None:
     fewer = {"lineItems": [{"id": edited["lineItems"][0]["id"], "quantity": 1}]}
     assert (await api.put(f"/orders/{edited['id']}", json=fewer)).json()["data"]["outstanding"] == -200
     await made(api, f"orders/{edited['id']}/refunds", amount=50)
+    unpaid = await made(api, "orders", orderId="web-4", lineItems=[{"title": "D", "price": 100, "quantity": 1}])
+    for status in ("refunded", "archived"):
+        await api.put(f"/orders/{unpaid['id']}", json={"status": status, "fulfillmentStatus": "fulfilled"})
     done = await api.put(f"/orders/{order['id']}", json={"status": "archived", "financialStatus": "paid"})
     assert done.status_code == 200, done.text
 

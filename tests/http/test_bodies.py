@@ -111,6 +111,12 @@ async def test_what_is_no_proper_json_is_a_400(installation: Installation, key: 
         ),
         ({"email": "a@example.com", "firstName": "x" * 256}, "firstName", "must have at most 255 characters"),
         ({"email": "a@example.com", "externalId": ""}, "externalId", "must have at least 1 characters"),
+        (
+            {"email": "a@example.com", "additionalData": {"city": "Bandung", "a `b`": [1], "size": [2]}},
+            "additionalData.a `b`",
+            "must be a whole number or a number or a string, not a list",
+        ),
+        ({"additionalData": {"a": 1, "b": "x" * 5001}}, "additionalData.b", "must have at most 5000 characters"),
     ],
 )
 async def test_an_error_names_the_field_and_says_how_to_fix_it(

@@ -16,7 +16,7 @@ from sapa.db.pool import Database, open_database
 from sapa.http.errors import InvalidApiKey
 from sapa.http.keys import KeyRing, hash_key, is_well_formed, new_key
 from tests.conftest import Installation, connect
-from tests.factories import Environments, MadeKey, make_company, make_key
+from tests.factories import Environments, MadeKey, end_key, make_company, make_key
 from tests.http.wire import Reply, eventually, send, send_many
 
 BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -219,7 +219,8 @@ async def test_revoking_a_key_leaves_its_company_s_others_alone(
 async def test_a_key_stops_when_its_time_is_over(
     installation: Installation, database: Database, company: Environments
 ) -> None:
-    past = await make_key(database, company.live, expires_at="2020-01-01T00:00:00Z")
+    past = await make_key(database, company.live)
+    await end_key(database, past.id)
     future = await make_key(database, company.live, expires_at="2999-01-01T00:00:00Z")
     assert (call(installation, past.raw).status, call(installation, past.raw).code) == (401, "INVALID_API_KEY")
     assert call(installation, future.raw).status == 200

@@ -111,6 +111,26 @@ def test_a_workbook_is_read_as_people_see_it(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_a_header_of_two_rows_has_the_names_of_the_lower_one(tmp_path: Path) -> None:
+    def fill(workbook: xlsxwriter.Workbook) -> None:
+        worksheet = workbook.add_worksheet()
+        worksheet.write_string(0, 0, "Daftar pelanggan")
+        worksheet.merge_range(2, 0, 3, 0, "Nama")
+        worksheet.merge_range(2, 1, 3, 1, "No HP")
+        worksheet.merge_range(2, 2, 2, 3, "Alamat")
+        worksheet.write_row(3, 2, ["Jalan", "Kota"])
+        worksheet.write_row(4, 0, ["Ayu", "08123456789", "Jl. Merdeka 1", "Bandung"])
+
+    assert read(write(tmp_path, build_workbook(fill), "a.xlsx"), "xlsx") == [
+        TableRecord(5, {"nama": "Ayu", "no hp": "08123456789", "jalan": "Jl. Merdeka 1", "kota": "Bandung"})
+    ]
+
+
+def test_a_formula_that_keeps_a_text_as_it_is_is_that_text(tmp_path: Path) -> None:
+    content = b'Kode,HP,Rumus\r\n"=""007""","=""0812""","=""a""&""b"""\r\n'
+    assert read(write(tmp_path, content)) == [TableRecord(2, {"kode": "007", "hp": "0812", "rumus": '="a"&"b"'})]
+
+
 @cache
 def build_archive(size: int) -> bytes:
     file = io.BytesIO()

@@ -46,13 +46,19 @@ JAKARTA = ZoneInfo("Asia/Jakarta")
         ("$ 10.00", "10"),
         ("KWD 3.250", "3.25"),
         ("EUR 3.250", "3250"),
+        ("12,34,567", "1234567"),
+        ("1234.567", "1234.567"),
+        (" Rp-   ", "0"),
+        ("–", "0"),
     ],
 )
 def test_an_amount_is_read_as_it_is_written(text: str, amount: str) -> None:
     assert parse_amount_cell(text) == Decimal(amount)
 
 
-@pytest.mark.parametrize("text", ["", "gratis", "1.2.3,4,5x", "--", "6.28123E+11", "1,5E+3", "12:30"])
+@pytest.mark.parametrize(
+    "text", ["", "gratis", "1.2.3,4,5x", "--", "6.28123E+11", "1,5E+3", "12:30", "Rp.150.000.00", "1234,567.89"]
+)
 def test_what_is_not_an_amount_is_refused(text: str) -> None:
     with pytest.raises(BadCell):
         parse_amount_cell(text)
@@ -109,6 +115,7 @@ def test_a_quantity_is_a_whole_number(text: str, count: int) -> None:
     [
         ("2025-10-07 09:50:26 +0200", "2025-10-07T07:50:26Z"),
         ("2026-09-03T10:14:00Z", "2026-09-03T10:14:00Z"),
+        ("2026-09-03 10:14:05.25+07", "2026-09-03T03:14:05Z"),
         ("2026-09-03 10:14", "2026-09-03T03:14:00Z"),
         ("03/09/2026 10:14:05", "2026-09-03T03:14:05Z"),
         ("3-9-2026", "2026-09-02T17:00:00Z"),

@@ -247,7 +247,8 @@ async def test_another_companys_orders_are_not_found(
         ("financialStatus=voided", "financialStatus"), ("page=", "page"), ("limit=", "limit"), ("search=%20", "search"),
         ("search=" + "x" * 201, "search"), ("customerId=x", "customerId"),
         ("customerId=order_01jc9y3q5me8w92v7x4t6r0n1k", "customerId"), ("createdFrom=2026-01-01", "createdFrom"),
-        ("createdTo=x", "createdTo"), ("sort=createdAt", "sort"),
+        ("createdTo=x", "createdTo"),
+        ("createdFrom=2026-01-02T00:00:00Z&createdTo=2026-01-01T00:00:00Z", "createdFrom"), ("sort=createdAt", "sort"),
         ("fulfilmentStatus=fulfilled", "fulfilmentStatus"),
     ],
 )  # fmt: skip

@@ -121,6 +121,25 @@ async def test_an_inactive_agent_gets_no_tickets(desk: Desk) -> None:
         assert (await desk.act(ticket, path, 409, agentId=sari, **body))["code"] == "AGENT_INACTIVE"
 
 
+async def test_the_tickets_of_an_agent_who_is_deactivated_go_back_to_the_queue(
+    desk: Desk, installation: Installation, company: Environments
+) -> None:
+    sari, robo = await desk.create_agent(), await desk.create_agent("Robo", type="ai")
+    tickets = [await desk.receive(sender=f"+62812345670{number}") for number in range(3)]
+    for ticket, agent in zip(tickets, (sari, sari, robo), strict=True):
+        await desk.act(ticket, "assign", agentId=agent)
+    await desk.act(tickets[1], "resolve")
+    renamed = await desk.client.put(f"/agents/{sari}", json={"name": "Sari Dewi"})
+    assert renamed.json()["data"]["active"] is True
+    assert (await desk.look(tickets[0]))["agentId"] == sari
+    await desk.client.put(f"/agents/{sari}", json={"active": False})
+    sapa(installation.data, "agent", "update", str(robo), "--no-active", "--company", str(company.test))
+    found = [await desk.look(ticket) for ticket in tickets]
+    assert [(ticket["status"], ticket["agentId"]) for ticket in found] == [
+        ("open", None), ("resolved", sari), ("open", None),
+    ]  # fmt: skip
+
+
 async def test_a_key_that_may_read_may_not_write(
     installation: Installation, database: Database, company: Environments, desk: Desk
 ) -> None:

@@ -772,7 +772,8 @@ export class AgentsResource extends Resource {
   /**
    * Update an agent. Absent fields keep their values.
    *
-   * Agents cannot be deleted, because their work is measured. An inactive agent gets no tickets and cannot reply.
+   * Agents cannot be deleted, because their work is measured. An inactive agent gets no tickets and cannot reply; the
+   * tickets that it had go back to the queue.
    *
    * Needs the scope `messages:WRITE`.
    */
@@ -3355,7 +3356,8 @@ export class ViewsResource extends Resource {
   /**
    * Create a view.
    *
-   * Its filters are those of `GET /tickets`. It is shared unless `agentId` names its owner.
+   * Its filters are those of `GET /tickets` except `customerId` and `exceptAgentId`, and `mine`. It is shared unless
+   * `agentId` names its owner.
    *
    * Needs the scope `messages:WRITE`.
    */

@@ -5809,7 +5809,7 @@ export interface View {
   updatedAt: string;
 }
 
-/** Which tickets a view shows: the filters of `GET /tickets`. Absent ones do not filter. */
+/** Which tickets a view shows: filters of `GET /tickets`. Absent ones do not filter. */
 export interface ViewFilters {
   /** active: open and assigned ones. */
   status?: Open<TicketStatusFilter>;
@@ -5827,7 +5827,7 @@ export interface ViewFilters {
   sort?: Open<TicketSort>;
 }
 
-/** Which tickets a view shows: the filters of `GET /tickets`. Absent ones do not filter. */
+/** Which tickets a view shows: filters of `GET /tickets`. Absent ones do not filter. */
 export interface ViewFiltersIn {
   /** active: open and assigned ones. */
   status?: TicketStatusFilter | null | undefined;

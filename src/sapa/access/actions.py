@@ -109,6 +109,13 @@ async def change_settings(tx: Tx, company_id: int, patch: CompanySettingsPatch) 
 
 
 async def create_key(tx: Tx, company_id: int, body: KeyIn) -> NewKey:
+    new = await _insert_key(tx, company_id, body)
+    if not await queries.is_valid(tx, company_id, new.info.id):
+        raise Invalid.field("expiresAt", "must be in the future")
+    return new
+
+
+async def _insert_key(tx: Tx, company_id: int, body: KeyIn) -> NewKey:
     company = await queries.get_company(tx, company_id)
     raw = new_key(company.environment)
     info = await queries.insert_key(
@@ -178,7 +185,7 @@ async def rotate_key(tx: Tx, id: str) -> NewKey:
         allows_mcp=old.allows_mcp,
         expires_at=old.expires_at,
     )
-    new = await create_key(tx, old.company_id, successor)
+    new = await _insert_key(tx, old.company_id, successor)
     if not await queries.replace_key(tx, old.company_id, id, new.info.id, GRACE_SECONDS):
         raise KeyNotActive
     await announce_change(tx, old.company_id)

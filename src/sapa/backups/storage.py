@@ -56,6 +56,8 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _list_files(folder: Path) -> list[str]:
+    """Raises FileNotFoundError for a folder that does not exist, which `glob` takes for an empty one."""
+    folder.stat()
     return [str(path.relative_to(folder)) for path in folder.glob("sapa-*/**/*") if path.is_file()]
 
 

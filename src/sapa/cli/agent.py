@@ -8,6 +8,7 @@ from msgspec import UNSET
 from sapa.access.actions import get_company
 from sapa.cli.connect import AsJson, CompanyId, show, transact
 from sapa.db.pool import Tx
+from sapa.support import members
 from sapa.support.agents import actions as agents
 from sapa.support.types import Agent, AgentIn, AgentPatch
 
@@ -52,10 +53,10 @@ def update(
     active: Annotated[bool | None, typer.Option(help="Whether the agent can get tickets and reply.")] = None,
     json: AsJson = False,
 ) -> None:
-    """Change an agent's name, or activate or deactivate it."""
+    """Change an agent's name, or activate or deactivate it. A deactivated agent's tickets go back to the queue."""
 
     async def run(tx: Tx) -> Agent:
         patch = AgentPatch(name=UNSET if name is None else name, active=UNSET if active is None else active)
-        return await agents.update(tx, await get_company(tx, company), id, patch)
+        return await members.update(tx, await get_company(tx, company), id, patch)
 
     show(transact(run), json, "Agent", COLUMNS)

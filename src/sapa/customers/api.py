@@ -19,7 +19,7 @@ from sapa.customers.types import (
 from sapa.db.listing import contains
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Invalid, NotFound
-from sapa.http.query_string import PageQuery, SearchText
+from sapa.http.query_string import PageQuery, SearchText, check_period
 from sapa.http.responses import Created, Page, build_page
 from sapa.values.enum_names import EnumName
 from sapa.values.ids import CustomerId
@@ -114,6 +114,8 @@ async def upsert_customer(call: Call, external_id: ExternalId, body: CustomerPat
 
 
 def _filters(query: CustomersQuery) -> dict[str, Any]:
+    check_period("createdFrom", query.created_from, "createdTo", query.created_to)
+    check_period("updatedFrom", query.updated_from, "updatedTo", query.updated_to)
     filters = {
         "search": query.search and _patterns(query.search),
         "tags": query.tags,

@@ -2,6 +2,7 @@
 
 import json
 import re
+from bisect import bisect_left
 from typing import Any, Protocol
 
 import msgspec
@@ -18,6 +19,9 @@ MOST_UPLOADED = 32 * 1_048_576
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 UPLOADED_TYPES = ("text/csv", "application/x-ndjson", XLSX)
 LONGEST_ECHO = 100
+LONGEST_SEARCHED = 65_536
+"""Of a longer body the key of a wrong value is not looked for: that takes several readings."""
+ANY_KEY = "[...]"
 
 _WHERE = re.compile(r"(?P<what>.*?)(?: - at (?P<key>`key` in )?`\$?\.?(?P<path>[^`]*)`)?", re.DOTALL)
 UNKNOWN_FIELD = "is not a known field. Check its spelling or remove it"
@@ -92,7 +96,7 @@ def decode_body(raw: bytes, decoder: BodyDecoder) -> Any:
         if _find_small_number(raw):
             _refuse_vanishing_numbers(raw)
     except msgspec.ValidationError as error:
-        raise translate_validation_error(str(error), decoder.type) from None
+        raise translate_validation_error(str(error), decoder.type, _find_key(str(error), raw, decoder)) from None
     except RecursionError:
         raise Invalid("The body is nested too deeply. Use fewer levels.") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -136,8 +140,40 @@ def _decode(raw: bytes, decoder: BodyDecoder) -> Any:
     return decoder.decode(rewrite_integers(raw.strip(), inspect.type_info(decoder.type)))
 
 
-def translate_validation_error(text: str, body: Any) -> Invalid:
-    """Translates msgspec's message: the field's path and what it must be."""
+def _find_key(text: str, raw: bytes, decoder: BodyDecoder) -> str | None:
+    """The key that msgspec's message writes as `[...]`. Values are read in order, so the fewest entries of the object
+    that are refused end with it."""
+    parts = _WHERE.fullmatch(text)
+    above, is_keyed, _ = (parts["path"] or "" if parts else "").partition(ANY_KEY)
+    if not is_keyed or len(raw) > LONGEST_SEARCHED:
+        return None
+    try:
+        body = found = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, RecursionError):
+        return None  # the part behind the refused value is not JSON
+    for step in _STEP.findall(above):
+        found = found[int(step[1:-1]) if step[0] == "[" else step]
+    entries = list(found.items())
+
+    def is_refused(count: int) -> bool:
+        found.clear()
+        found.update(entries[:count])
+        return _find_refusal(msgspec.json.encode(body), decoder) == text
+
+    count = bisect_left(range(len(entries) + 1), True, key=is_refused)
+    return entries[count - 1][0] if is_refused(count) else None
+
+
+def _find_refusal(raw: bytes, decoder: BodyDecoder) -> str | None:
+    try:
+        _decode(raw, decoder)
+    except msgspec.ValidationError as error:
+        return str(error)
+    return None
+
+
+def translate_validation_error(text: str, body: Any, key: str | None = None) -> Invalid:
+    """Translates msgspec's message: the field's path, with the key of an object if it is known, and what it must be."""
     parts = _WHERE.fullmatch(text)
     what, path = (parts["what"], parts["path"] or "") if parts else (text, "")
     if named := _MISSING.fullmatch(what):
@@ -145,14 +181,19 @@ def translate_validation_error(text: str, body: Any) -> Invalid:
     if named := _UNKNOWN.fullmatch(what):
         return Invalid.field(_join(path, named["name"]), UNKNOWN_FIELD)
     message = _build_message(what, path, body)
+    if key is not None:
+        path = path.replace(ANY_KEY, f".{_shorten(key)}", 1)
     if path:
         return Invalid.field(path, f"has a key that {message}" if parts and parts["key"] else message)
     return Invalid(f"The body {message}.", details=[FieldError("", message)])
 
 
 def _join(path: str, name: str) -> str:
-    shown = name if len(name) <= LONGEST_ECHO else name[:LONGEST_ECHO] + "…"
-    return f"{path}.{shown}" if path else shown
+    return f"{path}.{_shorten(name)}" if path else _shorten(name)
+
+
+def _shorten(name: str) -> str:
+    return name if len(name) <= LONGEST_ECHO else name[:LONGEST_ECHO] + "…"
 
 
 def _build_message(what: str, path: str, body: Any) -> str:

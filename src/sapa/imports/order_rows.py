@@ -1,6 +1,6 @@
 """Imports orders: places new ones and moves them to their statuses, updates existing ones."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
@@ -266,7 +266,7 @@ def _build_bulk_order(context: StoreContext, row: OrderRow, on_sale: Mapping[str
         placed_at=None if row.created_at is None else _parse_created_at(row.created_at),
         payments=[_build_payment(payment) for payment in row.payments or () if payment.voided_at is None],
         refunds=_list_refunds(row),
-        may_be_overpaid=row.is_export,
+        is_export=row.is_export,
         statuses=_statuses(row),
         is_history=not context.effects,
     )
@@ -332,7 +332,7 @@ async def _place(tx: Tx, context: StoreContext, row: OrderRow) -> Order:
     placed_at = None if row.created_at is None else await _get_past_instant(tx, company, row.created_at)
     order = await actions.place(tx, company, _build_order(row), placed_at=placed_at, sold=sold, actor=IMPORT)
     status = await _record_money(tx, company, order, row, placed_at)
-    for patch in _transitions(row, status):
+    for patch in bulk.list_patches(_statuses(row), is_unpaid=status == "pending", is_export=row.is_export):
         order = await actions.update(tx, company, order.id, patch, actor=IMPORT)
     return order
 
@@ -403,15 +403,6 @@ def _patch(context: StoreContext, order: KnownOrder, row: OrderRow) -> OrderPatc
     if context.is_foreign and row.status == order.archived_from:
         fields["status"] = UNSET
     return OrderPatch(**fields | {"shipping_address": _build_address(row)})
-
-
-def _transitions(row: OrderRow, paid: str) -> Iterator[OrderPatch]:
-    """From a new order to its statuses: a refunded order was paid first."""
-    if row.financial_status == "refunded" and row.status != "refunded" and paid == "pending":
-        yield OrderPatch(financial_status="paid")
-    patch = _statuses(row)
-    if patch != OrderPatch():
-        yield patch
 
 
 async def _get_past_instant(tx: Tx, company: Company, text: str) -> datetime:

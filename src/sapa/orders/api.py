@@ -13,7 +13,7 @@ from sapa.customers.types import IdentityConflict
 from sapa.db.listing import contains
 from sapa.http.endpoints import Base, Call, Routes, ToolTraits
 from sapa.http.errors import Invalid, NotFound
-from sapa.http.query_string import PageQuery, SearchText
+from sapa.http.query_string import PageQuery, SearchText, check_period
 from sapa.http.responses import Created, Page, StoredJson, build_page
 from sapa.orders import actions, queries
 from sapa.orders.settlement.types import (
@@ -174,6 +174,7 @@ async def fulfill_order(call: Call, id: OrderId, body: FulfillmentIn = ALL_OPEN_
 
 
 def _filters(query: OrdersQuery) -> dict[str, Any]:
+    check_period("createdFrom", query.created_from, "createdTo", query.created_to)
     filters = {
         **(build_search(query.search) if query.search else {}),
         "customer_id": query.customer_id,

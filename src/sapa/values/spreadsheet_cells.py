@@ -11,6 +11,7 @@ import re
 _FORMULA = r"['\"]*[=@+\-\t\r]"
 _SPLIT = r"[;\t\r\n]"
 _is_number = re.compile(r"[+-]?[0-9][0-9.]*").fullmatch
+_is_text_formula = re.compile(r'="(?P<text>(?:[^"]|"")*)"').fullmatch
 _replace_risky = re.compile(rf"(\A|{_SPLIT})(?={_FORMULA})").sub
 _replace_escaped = re.compile(rf"(\A|{_SPLIT})'(?={_FORMULA})").sub
 
@@ -22,3 +23,9 @@ def escape_formula(cell: str) -> str:
 def unescape_formula(cell: str) -> str:
     """Undoes `escape_formula`."""
     return _replace_escaped(r"\1", cell)
+
+
+def unwrap_text(cell: str) -> str:
+    """The text of a formula such as `="0812"`, with which other programs make a spreadsheet leave a text as it is."""
+    formula = _is_text_formula(cell) if cell.startswith('="') else None
+    return formula["text"].replace('""', '"') if formula else cell

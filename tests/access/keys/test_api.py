@@ -328,6 +328,7 @@ async def test_pages_of_keys_hold_each_key_once(api: httpx.AsyncClient) -> None:
         ({"allowList": ["nowhere"]}, "allowList"),
         ({"rateLimit": 0}, "rateLimit"),
         ({"expiresAt": "tomorrow"}, "expiresAt"),
+        ({"expiresAt": "2020-01-01T00:00:00Z"}, "expiresAt"),
         ({"colour": "red"}, "colour"),
     ],
 )

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from sapa.imports.types import Resource
 from tests.imports.sources.tables import Cells, convert, get_total
 
 
@@ -102,12 +103,52 @@ def test_a_name_in_another_script_is_an_id(tmp_path: Path) -> None:
 def test_a_product_whose_name_makes_the_id_of_another_is_refused(tmp_path: Path) -> None:
     names = ["Kopi 50%", "Kopi 50", "KOPI  50%", "Teh"]
     rows: list[Cells] = [{"Produk": name, "Harga": "50000"} for name in names]
-    products, [problem] = convert(tmp_path, "spreadsheet", "products", rows)
-    assert [product["productId"] for product in products] == ["kopi-50", "kopi-50", "teh"]
-    assert (problem.line, problem.field) == (3, "name")
-    assert problem.message == (
-        "would replace 'kopi 50%', because both get the id 'kopi-50'; add a column with product ids"
-    )
+    products, problems = convert(tmp_path, "spreadsheet", "products", rows)
+    assert [product["productId"] for product in products] == ["kopi-50", "teh"]
+    message = "would replace 'kopi 50%', because both get the id 'kopi-50'; add a column with product ids"
+    assert [(problem.line, problem.field, problem.message) for problem in problems] == [
+        (3, "name", message), (4, "name", message),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("resource", "header", "rows"),
+    [
+        ("orders", "No Invoice|Produk|Harga", ["INV1|Kopi|50000", "INV2|Teh|40000", "INV1|Gula|9000"]),
+        ("products", "ID Produk|Produk|Harga", ["P1|Kaos M|50000", "P2|Topi|40000", "P1|Kaos L|55000"]),
+        ("products", "Produk|Ukuran|Harga", ["Kaos|M|50000", "Topi|S|40000", "Kaos|L|55000"]),
+    ],
+)
+def test_rows_of_one_record_in_several_places_are_refused(
+    tmp_path: Path, resource: Resource, header: str, rows: list[str]
+) -> None:
+    """As records of their own, the later ones would be lost, or would replace the earlier ones."""
+    cells: list[Cells] = [dict(zip(header.split("|"), row.split("|"), strict=True)) for row in rows]
+    records, problems = convert(tmp_path, "spreadsheet", resource, cells)
+    assert len(records) == 1
+    message = "has rows in several places, from lines 2 and 4 on; put them below each other"
+    assert [(problem.line, problem.message) for problem in problems] == [(2, message), (4, message)]
+
+
+def test_a_dash_is_an_empty_cell(tmp_path: Path) -> None:
+    rows: list[Cells] = [
+        {"Nama": "Ayu", "No HP": "-", "Email": "ayu@example.com", "Alamat": "–", "Kota": "Bandung"},
+        {"Nama": "Budi", "No HP": '="08123456789"', "Email": "-", "Alamat": "Jl. Merdeka 2", "Kota": "—"},
+    ]
+    customers, problems = convert(tmp_path, "spreadsheet", "customers", rows)
+    assert problems == []
+    assert ("phoneNumber" in customers[0], customers[1]["phoneNumber"], "email" in customers[1]) == (
+        False, "+628123456789", False,
+    )  # fmt: skip
+    order = convert_order(tmp_path, "No Invoice|Produk|Harga|Ongkir|Diskon", "INV1|Kopi|50000| Rp-   |-")
+    assert get_total(order) == 50_000
+
+
+def test_a_computed_number_of_a_workbook_is_the_one_that_is_shown(tmp_path: Path) -> None:
+    rows: list[Cells] = [{"Produk": "Kopi", "Harga": 11099.999999999998}, {"Produk": "Teh", "Harga": 0.1 + 0.2}]
+    products, problems = convert(tmp_path, "spreadsheet", "products", rows, format="xlsx")
+    assert problems == []
+    assert [product["variants"][0]["price"] for product in products] == [11_100, Decimal("0.3")]
 
 
 def test_a_village_and_its_district_are_the_second_line_of_an_address(tmp_path: Path) -> None:

@@ -35,6 +35,14 @@ def test_refunded_units_were_ordered(tmp_path: Path, left: int) -> None:
     assert (get_total(order), order["refunds"]) == (300_000, [{"amount": refunded}])
 
 
+def test_the_dates_of_a_file_decide_the_order_of_day_and_month(tmp_path: Path) -> None:
+    dates = ["10/05/2026 10:00", "10/25/2026 10:00"]
+    rows: list[Cells] = [ORDER | {"Order Number": str(n), "Order Date": date} for n, date in enumerate(dates, 1)]
+    orders, problems = convert(tmp_path, "woocommerce", "orders", rows)
+    assert problems == []
+    assert [order["createdAt"][:10] for order in orders] == ["2026-10-05", "2026-10-25"]
+
+
 def test_the_ordered_quantity_is_preferred(tmp_path: Path) -> None:
     [order], _ = convert(tmp_path, "woocommerce", "orders", [
         ORDER | {"Quantity (- Refund)": "0", "Quantity": "3", "Order Subtotal Amount": ""},

@@ -27,6 +27,7 @@ ONE = SettlementLineIn(
         '\ufeffwaybill_id,cod,cod_fee,shipping_cost,insurance,net_amount\n\'JNE0001,"150,000","4,860","12,000",500,132640.0\n\n',
         "Kurir\tResi\tCOD\tFee COD\tOngkir\tAsuransi\tNet\nJNE\tJNE0001\t150000\t4860\t12000\t500\t132640\n",
         "awb,cod,cod fee,ongkir,asuransi,net\nJNE0001,150000,4860,12000,500,132640\nTOTAL,150000,,,,132640\n",
+        'awb,cod,cod fee,ongkir,asuransi,net\n"=""JNE0001""",150000,4860,12000,500,132640\n',
     ],
 )
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "cp1252"])

@@ -101,7 +101,7 @@ class AsyncAgentsResource(AsyncResource):
         """Update an agent. Absent fields keep their values.
 
         Agents cannot be deleted, because their work is measured. An inactive agent gets no tickets and cannot
-        reply.
+        reply; the tickets that it had go back to the queue.
 
         Needs the scope `messages:WRITE`.
         """
@@ -5815,7 +5815,8 @@ class AsyncViewsResource(AsyncResource):
     ) -> models.View:
         """Create a view.
 
-        Its filters are those of `GET /tickets`. It is shared unless `agentId` names its owner.
+        Its filters are those of `GET /tickets` except `customerId` and `exceptAgentId`, and `mine`. It is
+        shared unless `agentId` names its owner.
 
         Needs the scope `messages:WRITE`.
 

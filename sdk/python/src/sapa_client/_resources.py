@@ -101,7 +101,7 @@ class AgentsResource(Resource):
         """Update an agent. Absent fields keep their values.
 
         Agents cannot be deleted, because their work is measured. An inactive agent gets no tickets and cannot
-        reply.
+        reply; the tickets that it had go back to the queue.
 
         Needs the scope `messages:WRITE`.
         """
@@ -5781,7 +5781,8 @@ class ViewsResource(Resource):
     ) -> models.View:
         """Create a view.
 
-        Its filters are those of `GET /tickets`. It is shared unless `agentId` names its owner.
+        Its filters are those of `GET /tickets` except `customerId` and `exceptAgentId`, and `mine`. It is
+        shared unless `agentId` names its owner.
 
         Needs the scope `messages:WRITE`.
 

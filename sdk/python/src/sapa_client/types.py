@@ -5990,7 +5990,7 @@ class View(Struct, kw_only=True, frozen=True, rename="camel"):
 
 
 class ViewFilters(Struct, kw_only=True, frozen=True, rename="camel"):
-    """Which tickets a view shows: the filters of `GET /tickets`. Absent ones do not filter."""
+    """Which tickets a view shows: filters of `GET /tickets`. Absent ones do not filter."""
 
     status: str | None = None
     """active: open and assigned ones. One of TicketStatusFilter, or a newer word."""
@@ -6012,7 +6012,7 @@ class ViewFilters(Struct, kw_only=True, frozen=True, rename="camel"):
 
 
 class ViewFiltersIn(Struct, kw_only=True, rename="camel"):
-    """Which tickets a view shows: the filters of `GET /tickets`. Absent ones do not filter."""
+    """Which tickets a view shows: filters of `GET /tickets`. Absent ones do not filter."""
 
     status: TicketStatusFilter | None | NotGiven = NOT_GIVEN
     """active: open and assigned ones."""

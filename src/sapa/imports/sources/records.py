@@ -82,6 +82,18 @@ def convert_groups(
                 yield ConvertedRow(group[0].line, value)
 
 
+def list_scattered(records: Records, key: Callable[[TableRecord], str]) -> dict[str, list[str]]:
+    """The first lines of each run of rows with the same key, where there are several: as one record each, they would
+    replace each other."""
+    lines: dict[str, list[str]] = {}
+    before = ""
+    for record in records:
+        if isinstance(record, TableRecord) and (found := key(record)) and found != before:
+            lines.setdefault(found, []).append(f"{record.line:,}")
+            before = found
+    return {found: starts for found, starts in lines.items() if len(starts) > 1}
+
+
 def _group(records: Records, key: Callable[[TableRecord], str]) -> Iterator[Group | Problem]:
     """A line that cannot be read may belong to the group above it or below it, so neither is converted."""
     group: Group = []

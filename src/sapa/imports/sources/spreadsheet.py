@@ -15,9 +15,11 @@ from sapa.imports.sources.interface import ConversionContext, Converted, Fields,
 from sapa.imports.sources.order_fields import ForeignState, build_address, build_customer, build_order
 from sapa.imports.sources.order_money import ZERO, ForeignLine, OrderMoney
 from sapa.imports.sources.records import (
+    Group,
     build_data,
     convert_each,
     convert_groups,
+    list_scattered,
     read_cell,
     without_empty,
 )
@@ -25,7 +27,7 @@ from sapa.imports.sources.spreadsheet_fields import JOINED, MappableField, check
 from sapa.imports.tables.files import HeaderRow, TableRecord
 from sapa.imports.tables.types import normalise_header
 from sapa.imports.types import Resource
-from sapa.imports.values.amounts import DecimalSign, decide_decimal_sign, parse_amount_cell, parse_quantity_cell
+from sapa.imports.values.amounts import DASHES, DecimalSign, decide_decimal_sign, parse_amount_cell, parse_quantity_cell
 from sapa.imports.values.contacts import parse_id_cell, parse_phone_cell, split_name, unquote_cell
 from sapa.imports.values.dates import DayOrder, decide_day_order, parse_date_cell
 from sapa.imports.values.words import find_flag, split_tags
@@ -66,18 +68,32 @@ def convert(
     unread = {normalise_header(name): name for name in header.names if normalise_header(name) not in columns}
     if resource == "customers":
         return convert_each(records, lambda row: _build_customer(context, read(row), row, unread if keeps else {}))
-    key = partial(_read_key, {field.name: key for key, field in reversed(columns.items())})
+    by_field = {field.name: key for key, field in reversed(columns.items())}
+    key = partial(_read_key, by_field)
+    scattered = list_scattered(records, key)
+
+    def read_group(rows: Group) -> list[dict[str, Any]]:
+        if lines := scattered.get(key(rows[0])):
+            places = " and ".join(lines)
+            error = BadCell(f"has rows in several places, from lines {places} on; put them below each other")
+            error.field = by_field.get(_get_id_field(by_field), "")
+            raise error
+        return [read(row) for row in rows]
+
     if resource == "orders":
-        return convert_groups(records, key, lambda rows: _build_order(context, [read(row) for row in rows]))
+        return convert_groups(records, key, lambda rows: _build_order(context, read_group(rows)))
     names: dict[str, str] = {}
-    return convert_groups(records, key, lambda rows: _build_product([read(row) for row in rows], names))
+    return convert_groups(records, key, lambda rows: _build_product(read_group(rows), names))
+
+
+def _get_id_field(columns: Mapping[str, str]) -> str:
+    return next((name for name in ("orderId", "productId") if name in columns), "name")
 
 
 def _read_key(columns: dict[str, str], record: TableRecord) -> str:
     """Without a column for its id, a record is alone, but variants of a product follow each other with its name."""
-    for name in ("orderId", "productId"):
-        if name in columns:
-            return record.get(columns[name])
+    if (id_field := _get_id_field(columns)) != "name":
+        return record.get(columns[id_field])
     if "variant" in columns and record.get(columns["variant"]):
         return record.get(columns["name"])
     return f"line {record.line}"
@@ -99,6 +115,8 @@ def _build_reader(
 def _read_row(readers: list[ColumnReader], context: ConversionContext, record: TableRecord) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for reader in readers:
+        if record.get(reader.key) in DASHES:
+            continue
         value = read_cell(record, reader.key, partial(_parse, reader, context))
         name = reader.field.name
         if value in (None, "", []):
@@ -259,9 +277,7 @@ def _build_product(rows: list[dict[str, Any]], names: dict[str, str]) -> Fields:
     media = first.get("media")
     return without_empty(
         {
-            "productId": first.get("productId")
-            or (first.get("sku") if len(rows) == 1 else None)
-            or _build_id(name, names),
+            "productId": first.get("productId") or _build_id(first.get("sku") if len(rows) == 1 else None, name, names),
             "name": name,
             "description": first.get("description"),
             "status": _STATUSES.get(first.get("status", "").casefold()),
@@ -289,15 +305,15 @@ def _build_variant(row: Row, product: str) -> Fields:
     }
 
 
-def _build_id(name: str, names: dict[str, str]) -> str:
-    """Made of the name, so that a second import finds the product."""
+def _build_id(sku: str | None, name: str, names: dict[str, str]) -> str:
+    """Made of the SKU or of the name, so that a second import finds the product."""
     whole = " ".join(name.casefold().split())
-    id = (re.sub(r"[^a-z0-9]+", "-", whole).strip("-") or whole)[:255].strip()
-    other = names.setdefault(id, whole)
-    if other != whole:
+    id = sku or (re.sub(r"[^a-z0-9]+", "-", whole).strip("-") or whole)[:255].strip()
+    if id in names:
         error = BadCell(
-            f"would replace {other[:60]!r}, because both get the id {id[:60]!r}; add a column with product ids"
+            f"would replace {names[id][:60]!r}, because both get the id {id[:60]!r}; add a column with product ids"
         )
         error.field = "name"
         raise error
+    names[id] = whole
     return id

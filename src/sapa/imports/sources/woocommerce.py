@@ -33,6 +33,7 @@ from sapa.imports.tables.files import HeaderRow, TableRecord
 from sapa.imports.types import Problem
 from sapa.imports.values.amounts import DecimalSign, decide_decimal_sign, parse_amount_cell
 from sapa.imports.values.contacts import split_name
+from sapa.imports.values.dates import DayOrder, decide_day_order
 from sapa.imports.values.words import split_escaped
 
 NAME = "woocommerce"
@@ -101,7 +102,8 @@ def _build_customer(context: ConversionContext, unread: dict[str, str], row: Tab
 
 
 def convert_orders(records: Records, header: HeaderRow, context: ConversionContext) -> Iterator[Converted]:
-    build = partial(_build_order, context, _decide_sign(records, _MONEY, context.currency))
+    dates = (row.get("order date") for row in records if isinstance(row, TableRecord))
+    build = partial(_build_order, context, _decide_sign(records, _MONEY, context.currency), decide_day_order(dates))
     return convert_groups(records, lambda row: row.get("order number"), build)
 
 
@@ -111,7 +113,9 @@ def _decide_sign(rows: Iterable[TableRecord | Problem], columns: Iterable[str], 
     return decide_decimal_sign(cells, currency)
 
 
-def _build_order(context: ConversionContext, sign: DecimalSign | None, rows: Group) -> Fields | None:
+def _build_order(
+    context: ConversionContext, sign: DecimalSign | None, day_order: DayOrder | None, rows: Group
+) -> Fields | None:
     rows = [row for row in rows if not _is_refund(row, sign)]
     state = _find_state(rows[0]) if rows else None
     if state is None:
@@ -124,7 +128,7 @@ def _build_order(context: ConversionContext, sign: DecimalSign | None, rows: Gro
     name = f"{order.get('first name (billing)')} {order.get('last name (billing)')}"
     return build_order(
         read_id(order, "order number"),
-        read_instant(order, "order date", context),
+        read_instant(order, "order date", context, day_order),
         money,
         _with_method(state, read_text(order, "payment method title")),
         customer=build_customer(context.region, name, order.get("email (billing)"), [order.get("phone (billing)")]),

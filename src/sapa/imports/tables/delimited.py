@@ -11,6 +11,7 @@ from sapa.imports.lines import LONGEST_RECORD
 from sapa.imports.tables.encodings import LABELS, detect_encoding, open_text
 from sapa.imports.tables.types import Table, TableRow
 from sapa.imports.types import UnusableFile
+from sapa.values.spreadsheet_cells import unwrap_text
 
 SEPARATORS = ",;\t|"
 NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
@@ -56,7 +57,7 @@ def _read_rows(text: io.TextIOWrapper, separator: str, skipped: int) -> Iterator
     line = skipped + 1
     try:
         for cells in rows:
-            yield TableRow(line, cells)
+            yield TableRow(line, [unwrap_text(cell) for cell in cells])
             line = skipped + rows.line_num + 1
     except csv.Error as error:
         raise UnusableFile(f"Line {line:,} cannot be read as CSV; a quoted cell may not be closed: {error}.") from None

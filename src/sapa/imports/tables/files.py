@@ -71,11 +71,23 @@ def find_header(rows: Sequence[TableRow], accepts: Accepts) -> HeaderRow | None:
 
 
 def guess_header(rows: Sequence[TableRow]) -> HeaderRow:
-    """The first row with as many cells as any: titles above it have fewer."""
+    """The first row with as many cells as any: titles above it have fewer. Of a header of several rows it is the last
+    one, in which the cells that are merged over all of them are repeated."""
     widths = [sum(1 for cell in row.cells if clean_cell(cell)) for row in rows]
     widest = max(widths)
-    return build_header(next(row for row, width in zip(rows, widths, strict=True) if (width * 2 > widest and width > 1)
-                             or width == widest))  # fmt: skip
+    first = next(n for n, width in enumerate(widths) if (width * 2 > widest and width > 1) or width == widest)
+    header, *below = rows[first:]
+    for row in below:
+        if not _continues(header, row):
+            break
+        header = row
+    return build_header(header)
+
+
+def _continues(header: TableRow, row: TableRow) -> bool:
+    """Whether a row has names for columns that the header leaves empty, and repeats another one."""
+    pairs = [(clean_cell(above), clean_cell(cell)) for above, cell in zip(header.cells, row.cells, strict=False)]
+    return any(above and above == cell for above, cell in pairs) and any(cell and not above for above, cell in pairs)
 
 
 def build_header(row: TableRow) -> HeaderRow:

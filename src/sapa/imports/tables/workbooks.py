@@ -148,8 +148,10 @@ def _build_text(cell: Cell) -> str:
 
 
 def _build_number(number: float) -> str:
-    """A fraction of three digits gets a zero: in a text, 12.125 could be twelve thousand."""
-    if number.is_integer() and abs(number) < MOST_EXACT:
-        return str(int(number))
-    text = repr(number)
+    """With the 15 digits that a spreadsheet shows, so without the error of a computation such as 11099.999999999998. A
+    fraction of three digits gets a zero: in a text, 12.125 could be twelve thousand."""
+    shown = float(f"{number:.15g}")
+    if shown.is_integer() and abs(shown) < MOST_EXACT:
+        return str(int(number if number.is_integer() else shown))
+    text = repr(shown)
     return f"{text}0" if _has_three_decimals(text) else text

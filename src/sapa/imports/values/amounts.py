@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Annotated, Literal
 
 from sapa.imports.cells import BadCell
@@ -22,6 +22,12 @@ _SHAPE = re.compile(
     re.IGNORECASE,
 )  # fmt: skip
 _SCIENTIFIC = re.compile(r"[+-]?\d+(?:[.,]\d+)?E[+-]?\d+", re.IGNORECASE)
+
+_is_whole = re.compile(r"\d+|\d{1,3}(?P<sign>[.,])(?:\d{2,3}(?P=sign))*\d{3}").fullmatch
+"""With thousands separated, or not: 1234, 1.234.567, in India 12,34,567. Not 150.000.00."""
+
+DASHES = {"-", "–", "—"}
+"""What people write into a cell without a value; the accounting format of spreadsheets writes it for 0."""
 
 LONGEST = 60
 """No amount is longer; the patterns take much longer for long texts."""
@@ -42,6 +48,8 @@ def parse_amount_cell(text: str, sign: DecimalSign | None = None) -> Decimal:
     if text.isascii() and text.isdigit():
         return Decimal(text)
     refuse_scientific(text)
+    if _CURRENCY.sub("", text[:LONGEST]).strip() in DASHES:
+        return Decimal(0)
     shape = _find_shape(text)
     if shape is None:
         raise BadCell(f"must be an amount, such as 150000 or 150.000,00; it is {text[:40]!r}")
@@ -49,12 +57,10 @@ def parse_amount_cell(text: str, sign: DecimalSign | None = None) -> Decimal:
     own = find_decimal_sign(digits)
     if own is None and (_names_long_currency(text) if sign is None else digits.count(sign) == 1):
         own = _find_single_sign(digits)
-    thousands = "." if own == "," else ","
-    plain = digits.replace(thousands, "").replace(own, ".") if own else digits.replace(".", "").replace(",", "")
-    try:
-        amount = Decimal(plain)
-    except InvalidOperation:
-        raise BadCell(f"must be an amount, such as 150000 or 150.000,00; it is {text[:40]!r}") from None
+    whole, _, fraction = digits.rpartition(own) if own else (digits, "", "")
+    if not _is_whole(whole):
+        raise BadCell(f"must be an amount, such as 150000 or 150.000,00; it is {text[:40]!r}")
+    amount = Decimal(f"{whole.replace('.', '').replace(',', '')}.{fraction}")
     amount *= _FACTORS.get((shape["factor"] or "").lower(), 1)
     return -amount if shape["minus"] else amount
 
@@ -77,14 +83,16 @@ def find_decimal_sign(digits: str) -> DecimalSign | None:
     """The decimal sign that a number proves to have; None for a whole number or one that may be either.
 
     The last of two different signs is the decimal sign. A single sign is one unless exactly three digits follow it and
-    more than a zero stands before it.
+    one to three stand before it, which are more than a zero.
     """
     last_dot, last_comma = digits.rfind("."), digits.rfind(",")
     if last_dot >= 0 and last_comma >= 0:
         return "." if last_dot > last_comma else ","
     sign = _find_single_sign(digits)
-    is_decimal = sign and (len(digits) - digits.index(sign) != 4 or digits.startswith(f"0{sign}"))
-    return sign if is_decimal else None
+    if sign is None:
+        return None
+    before, after = digits.index(sign), len(digits) - digits.index(sign) - 1
+    return sign if after != 3 or before > 3 or digits.startswith(f"0{sign}") else None
 
 
 def decide_decimal_sign(texts: Iterable[str], currency: str) -> DecimalSign | None:

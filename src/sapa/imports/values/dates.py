@@ -32,7 +32,7 @@ _MONTHS = {
 
 _TIME = (
     r"(?:[T ,]+(?:pukul |jam |at )?(?P<hour>\d{1,2})[:.](?P<minute>\d{2})(?:[:.](?P<second>\d{2})(?:\.\d+)?)?"
-    r"(?: ?(?P<half>[AP]\.?M\.?))?(?: ?(?P<zone>Z|UTC|GMT|WIB|WITA|WIT|[+-]\d{2}:?\d{2}))?)?"
+    r"(?: ?(?P<half>[AP]\.?M\.?))?(?: ?(?P<zone>Z|UTC|GMT|WIB|WITA|WIT|[+-]\d{2}(?::?\d{2})?))?)?"
 )
 _ISO = re.compile(rf"(?P<year>\d{{4}})[-/.](?P<month>\d{{1,2}})[-/.](?P<day>\d{{1,2}}){_TIME}", re.IGNORECASE)
 _NUMBERS = re.compile(
@@ -106,7 +106,7 @@ def _offset(text: str | None) -> tzinfo | None:
         return None
     if text.upper() in _OFFSETS:
         return timezone(timedelta(hours=_OFFSETS[text.upper()]))
-    minutes = int(text[1:3]) * 60 + int(text[-2:])
+    minutes = int(text[1:3]) * 60 + int(text[3:].lstrip(":") or 0)
     return timezone(timedelta(minutes=-minutes if text[0] == "-" else minutes))
 
 

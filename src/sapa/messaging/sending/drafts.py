@@ -50,6 +50,7 @@ from sapa.messaging.sending.types import (
     MessageDraft,
     MessageFile,
     MessageIn,
+    MessageLink,
     ProductListIn,
     ProductMessageIn,
     ReplyMessageIn,
@@ -99,6 +100,7 @@ def _draft_message(body: MessageIn, metadata: bytes | None) -> MessageDraft:
             media_url=url,
             metadata=metadata,
             caption_field="message",
+            links=[MessageLink(url, "image", "imageUrl")],
         )
     return _draft_text(body.message, body.subject, metadata)
 
@@ -131,6 +133,7 @@ async def _draft_media(
         media_url=url or None,
         metadata=metadata,
         files=[MessageFile(file, body.media_type or get_family(file.media_type), field) for file in stored],
+        links=[MessageLink(url, type, "mediaUrl")] if url else [],
         has_media_type=body.media_type is not None,
     )
 
@@ -208,14 +211,15 @@ async def _draft_template(
         media_url=filled.media.url or None if filled.media else None,
         metadata=metadata,
         template=template,
-        files=[file for _, file in header_media if file is not None],
+        files=[file for _, file in header_media if isinstance(file, MessageFile)],
+        links=[file for _, file in header_media if isinstance(file, MessageLink)],
     )
 
 
 async def _list_template_media(
     context: AppContext, db: Connection, company: Company, body: TemplateMessageIn, call: TemplateCall
-) -> list[tuple[Media, MessageFile | None]]:
-    """The media of the template's headers, each with its file if Sapa stores it."""
+) -> list[tuple[Media, MessageFile | MessageLink]]:
+    """The media of the template's headers, each with its file if Sapa stores it, else with its address."""
     places = ["mediaUrl" if body.media_url else "components.header"] if call.header_media else []
     places += [
         f"components.cards[{number}].header" for number, card in enumerate(call.cards) if isinstance(card.header, Media)
@@ -228,15 +232,14 @@ async def _list_template_media(
 
 async def _load_media_file(
     context: AppContext, db: Connection, company: Company, place: str, media: Media
-) -> tuple[Media, MessageFile | None]:
+) -> tuple[Media, MessageFile | MessageLink]:
     field = place if place == "mediaUrl" else f"{place}.{'attachmentId' if media.file_id else 'mediaUrl'}"
     if media.file_id is not None:
         stored = await files.get_files(db, company, field, [media.file_id])
     else:
         stored = await _list_stored_files(context, db, company, media.url)
     if not stored:
-        check_url(field, media.url)
-        return media, None
+        return media, MessageLink(check_url(field, media.url), media.type, field)
     filled = Media(media.type, "", filename=media.filename or stored[0].filename, file_id=stored[0].id)
     return filled, MessageFile(stored[0], media.type, field)
 

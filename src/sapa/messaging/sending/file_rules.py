@@ -1,5 +1,8 @@
 """Whether a channel accepts the files of a message, and as which type of media. Pure."""
 
+from posixpath import splitext
+from urllib.parse import urlsplit
+
 from msgspec.structs import replace
 
 from sapa.http.errors import Invalid
@@ -7,19 +10,24 @@ from sapa.messaging.channels.files import FileRule
 from sapa.messaging.channels.interface import Capabilities, Media, MediaType, Source
 from sapa.messaging.files.types import MIB, StoredFile
 from sapa.messaging.messages.types import ChannelUnsupported
-from sapa.messaging.sending.types import MessageDraft, MessageFile
+from sapa.messaging.sending.types import MessageDraft, MessageFile, MessageLink
+
+_PICTURES = {".gif": "image/gif", ".webp": "image/webp"}
+"""The types of pictures that some channels do not accept, by the ends of their names."""
 
 
 def fit_files(source: Source, capabilities: Capabilities, draft: MessageDraft) -> MessageDraft:
     """The draft as this channel sends it: what it does not accept as an image, it may accept as a document."""
-    if not draft.files or draft.kind not in capabilities.sends:
+    if draft.kind not in capabilities.sends:
         return draft
-    if isinstance(draft.content, Media):
+    if draft.files and isinstance(draft.content, Media):
         draft = _fit_message(source, capabilities, draft, draft.content)
-    elif not capabilities.needs_approved_templates:
+    elif draft.template is not None and not capabilities.needs_approved_templates:
         return draft  # a link in the template's text
     for each in draft.files:
         _check_file(source, capabilities, each)
+    for link in draft.links:
+        _check_link(source, capabilities, link)
     return draft
 
 
@@ -57,6 +65,19 @@ def _check_file(source: Source, capabilities: Capabilities, sent: MessageFile) -
         f"is {file.media_type} of {file.size:,} bytes, which {source} does not accept as {sent.type}. "
         f"It accepts {describe_rules(capabilities)}",
     )
+
+
+def _check_link(source: Source, capabilities: Capabilities, sent: MessageLink) -> None:
+    """Only pictures, by their names: the channel fetches the file itself, and would refuse it later."""
+    media_type, rule = _PICTURES.get(splitext(urlsplit(sent.url).path)[1].lower()), capabilities.files.get(sent.type)
+    if sent.type != "image" or media_type is None or rule is None or rule.media_types is None:
+        return
+    if media_type not in rule.media_types:
+        raise Invalid.field(
+            sent.field,
+            f"is {media_type} by its name, which {source} does not accept as {sent.type}. "
+            f"It accepts {describe_rules(capabilities)}",
+        )
 
 
 def describe_rules(capabilities: Capabilities) -> str:

@@ -330,6 +330,15 @@ class MessageFile(Struct, frozen=True):
     """The request's field that names it."""
 
 
+class MessageLink(Struct, frozen=True):
+    """The address of a file that is sent with a message, and that Sapa does not store."""
+
+    url: str
+    type: MediaType
+    field: str
+    """The request's field that holds it."""
+
+
 class MessageDraft(Struct, frozen=True, kw_only=True):
     """A message whose content is valid, before a channel is chosen."""
 
@@ -349,6 +358,7 @@ class MessageDraft(Struct, frozen=True, kw_only=True):
     caption_field: str = "caption"
     """The request's field that holds the caption of a file."""
     files: Sequence[MessageFile] = ()
+    links: Sequence[MessageLink] = ()
     has_media_type: bool = True
     """Whether the request sets the type of its files; otherwise the channel's rules decide."""
 

@@ -95,8 +95,9 @@ class BulkOrder(Struct, frozen=True, kw_only=True):
     payments: Sequence[BulkPayment] = ()
     refunds: Sequence[BulkRefund] = ()
     statuses: OrderPatch = OrderPatch()
-    may_be_overpaid: bool = False
-    """Whether its payments may exceed its total, because it cost more when they were made."""
+    is_export: bool = False
+    """Whether it is an order as an export of ours has it: then its payments may exceed its total, because it cost more
+    when they were made."""
     is_history: bool = False
     """Whether it is imported without effects: only the order itself is stored, dated at its own time."""
 
@@ -247,7 +248,7 @@ def _list_steps(order: BulkOrder, placed_at: str | None, now: str, clock: str) -
     for payment in order.payments:
         paid_at = placed_at or now if payment.paid_at is None else parse_past("paidAt", payment.paid_at, clock)
         new_payment = build_payment(new_order.currency, payment.body, paid_at, now)
-        if not order.may_be_overpaid:
+        if not order.is_export:
             require_outstanding(revision.balance, new_payment.amount)
         new_payment = msgspec.structs.replace(new_payment, method=payment.method)
         revision = with_balance(revision, add_payment(revision.balance, new_order.priced.total, new_payment))
@@ -257,15 +258,20 @@ def _list_steps(order: BulkOrder, placed_at: str | None, now: str, clock: str) -
         planned = plan_refund(new_order.currency, revision.priced, revision.balance, refund.body, refunded_at)
         revision = with_balance(revision, add_refund(revision.balance, revision.priced, planned))
         yield Step(revision, "refund_recorded", refunded_at, planned.refund.id)
-    for patch in _list_patches(order.statuses, revision):
+    is_unpaid = revision.state.financial_status == "pending"
+    for patch in list_patches(order.statuses, is_unpaid=is_unpaid, is_export=order.is_export):
         revision = apply_statuses(revision, patch, now)
         yield Step(revision, "updated", now)
 
 
-def _list_patches(statuses: OrderPatch, revision: Revision) -> Iterator[OrderPatch]:
-    is_unpaid = revision.state.financial_status == "pending"
+def list_patches(statuses: OrderPatch, *, is_unpaid: bool, is_export: bool) -> Iterator[OrderPatch]:
+    """From a new order with its payments to its statuses. A refunded order was paid first; but an archived one that an
+    export of ours shows without payments had been set to refunded."""
     if statuses.financial_status == "refunded" and statuses.status != "refunded" and is_unpaid:
-        yield OrderPatch(financial_status="paid")
+        if is_export and statuses.status == "archived":
+            yield OrderPatch(status="refunded", fulfillment_status=statuses.fulfillment_status)
+        else:
+            yield OrderPatch(financial_status="paid")
     if statuses != OrderPatch():
         yield statuses
 

@@ -15,6 +15,7 @@ from sapa.http.bodies import build_decoder, decode_body, translate_validation_er
 from sapa.http.endpoints import camel
 from sapa.http.errors import Invalid
 from sapa.shipping.settlements.types import MOST_LINES, SettlementLineIn
+from sapa.values.spreadsheet_cells import unwrap_text
 from sapa.values.text_folding import fold
 
 COLUMNS: dict[str, tuple[str, ...]] = {
@@ -89,7 +90,8 @@ def _parse_csv(text: str) -> Iterator[SettlementLineIn]:
             if columns is None:
                 columns = _get_columns(row)
                 continue
-            cells = {name: row[at].strip() for name, at in columns.items() if at < len(row) and row[at].strip()}
+            texts = {name: unwrap_text(row[at].strip()).strip() for name, at in columns.items() if at < len(row)}
+            cells = {name: text for name, text in texts.items() if text}
             if fold(cells.get("parcel", "")) not in TOTALS:
                 yield _build_line(reader.line_num, cells)
     except csv.Error as error:

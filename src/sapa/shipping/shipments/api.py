@@ -12,7 +12,7 @@ from sapa.access.types import Scope
 from sapa.db.listing import contains
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Invalid, Unauthorized
-from sapa.http.query_string import PageQuery, SearchText
+from sapa.http.query_string import PageQuery, SearchText, check_period
 from sapa.http.responses import Page, build_page
 from sapa.shipping.errors import NotEditable, ShipmentNotFound
 from sapa.shipping.providers import PROVIDERS, Provider
@@ -83,6 +83,7 @@ async def delete_shipment(call: Call, id: ShipmentId) -> None:
 
 
 def _filters(query: ShipmentsQuery) -> dict[str, Any]:
+    check_period("createdFrom", query.created_from, "createdTo", query.created_to)
     filters = {
         **(_search(query.search) if query.search else {}),
         "order_id": query.order_id,

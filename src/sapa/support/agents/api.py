@@ -10,6 +10,7 @@ from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import NotFound
 from sapa.http.query_string import PageQuery, SearchText
 from sapa.http.responses import Page, build_page
+from sapa.support import members
 from sapa.support.agents import actions, queries
 from sapa.support.types import (
     Agent,
@@ -83,9 +84,10 @@ async def get_agent(call: Call, id: AgentPathId) -> Agent:
 async def update_agent(call: Call, id: AgentPathId, body: AgentPatch) -> Agent:
     """Update an agent. Absent fields keep their values.
 
-    Agents cannot be deleted, because their work is measured. An inactive agent gets no tickets and cannot reply.
+    Agents cannot be deleted, because their work is measured. An inactive agent gets no tickets and cannot reply; the
+    tickets that it had go back to the queue.
     """
-    return await actions.update(call.db, call.company, int(id), body)
+    return await members.update(call.db, call.company, int(id), body)
 
 
 @settings_routes.get("/settings", scope=Scope.MESSAGES_READ)

@@ -37,7 +37,8 @@ async def list_views(call: Call, query: ViewsQuery) -> Page[View]:
 async def create_view(call: Call, body: ViewIn) -> View:
     """Create a view.
 
-    Its filters are those of `GET /tickets`. It is shared unless `agentId` names its owner.
+    Its filters are those of `GET /tickets` except `customerId` and `exceptAgentId`, and `mine`. It is shared unless
+    `agentId` names its owner.
     """
     return await actions.create(call.db, call.company, body)
 

@@ -16,7 +16,7 @@ ViewName = Annotated[str, Meta(min_length=1, max_length=100, examples=["Retur me
 
 
 class ViewFilters(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
-    """Which tickets a view shows: the filters of `GET /tickets`. Absent ones do not filter."""
+    """Which tickets a view shows: filters of `GET /tickets`. Absent ones do not filter."""
 
     status: Annotated[StatusFilter, Meta(description="active: open and assigned ones.")] | None = None
     mine: Annotated[bool, Meta(description="Only tickets of the agent who looks.")] = False
