@@ -9,7 +9,7 @@ SITE := build/documentation/index.html
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run check test test-long test-clean test-cluster test-citus test-packages soak lint compile bench demo docs site links
+.PHONY: help install run check test test-long test-clean test-cluster test-citus test-packages soak lint compile programs bench demo docs site links
 .PHONY: names sdks lock audit sbom release deb clean
 
 help: ## Show what can be made, and what each command installs
@@ -28,22 +28,16 @@ check: lint ## Check in a minute what can be: style, types, house rules, pure te
 	$(PYTEST) -n 2 -m 'check and not long'
 
 test: ## Check everything: style, types, house rules, tests, a real browser
-	@$(MAKE) --no-print-directory --jobs=2 lint compile
-	@scripts/need curl curl
-	@scripts/need jq jq
-	@scripts/browser $(BIN)
+	@$(MAKE) --no-print-directory --jobs=3 lint compile programs
 	$(PYTEST_ALL)
 
-test-long: lint $(VENV)/openapi.stamp $(VENV)/mcp.stamp ## The same with the longest cases, every view of every page and all random examples
-	@scripts/need curl curl
-	@scripts/need jq jq
+test-long: lint programs $(VENV)/openapi.stamp $(VENV)/mcp.stamp ## The same with the longest cases, every view of every page and all random examples
 	@scripts/need php php-cli
 	@scripts/need go golang-go
 	@scripts/need pgbouncer pgbouncer
 	@scripts/need pgbackrest pgbackrest
 	@scripts/need promtool prometheus
 	@[ -d /usr/lib/postgresql/15 ] || scripts/need "" postgresql-15
-	@scripts/browser $(BIN)
 	$(PYTEST_ALL) -m '' --hypothesis-profile=long --timeout=1200
 
 test-cluster: $(VENV)/dev.stamp ## Faults of Patroni, haproxy and hosts under load, in network namespaces (as root; ROUNDS=…)
@@ -71,6 +65,11 @@ lint: $(VENV)/dev.stamp ## Check style, types and the import contracts
 # Otherwise each process of a run compiles all of them. One core does this while the other checks types.
 compile: $(VENV)/dev.stamp ## Import every test once, so that its compiled form is there
 	@$(PYTEST) --collect-only --quiet > $(VENV)/collected.txt || { tail -n 60 $(VENV)/collected.txt; exit 1; }
+
+programs: $(VENV)/dev.stamp ## Install the programs that tests need: curl, jq, a browser
+	@scripts/need curl curl
+	@scripts/need jq jq
+	@scripts/browser $(BIN)
 
 test-clean: ## Run `make run` and `make test` in a minimal Debian, built for it and removed again (as root)
 	@scripts/test-clean
