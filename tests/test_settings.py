@@ -89,12 +89,20 @@ def test_an_empty_variable_is_an_absent_one(name: str) -> None:
         ("SAPA_SECURITY_CONTACT", "a@b.example\nEvil: yes"),
         ("SAPA_TRUSTED_PROXIES", "10.0.0.0/33"), ("SAPA_TRUSTED_PROXIES", "10.0.0.1, proxy.example"),
         ("SAPA_TLS_CERT", "/nowhere/cert.pem"), ("SAPA_TLS_KEY", "/nowhere/key.pem"),
+        ("SAPA_PUBLIC_URL", "sapa.example.com"), ("SAPA_PUBLIC_URL", "https://"), ("SAPA_PUBLIC_URL", "https://a b"),
+        ("SAPA_PUBLIC_URL", "https://sapa.example.com?x=1"),
+        ("SAPA_CORS_ORIGINS", "shop.example"), ("SAPA_CORS_ORIGINS", "https://shop.example/admin"),
         ("SAPA_SMTP_URL", "http://mail.example"), ("SAPA_SMTP_URL", "smtp://"), ("SAPA_SMTP_URL", "smtp://a:99999"),
     ],
 )  # fmt: skip
 def test_a_value_that_cannot_be_used_is_refused_by_the_variable_s_name(name: str, value: str) -> None:
     with pytest.raises(BadSetting, match=f"^{name} .*\\.$"):
         read_settings({name: value})
+
+
+def test_origins_are_as_browsers_send_them() -> None:
+    listed = read_settings({"SAPA_CORS_ORIGINS": "https://Shop.example/, http://localhost:3000,*"}).server.cors_origins
+    assert listed == ("https://shop.example", "http://localhost:3000", "*")
 
 
 @pytest.mark.parametrize(

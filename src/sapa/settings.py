@@ -22,6 +22,8 @@ _match_listen_address = re.compile(
 ).fullmatch
 _is_mail_address = re.compile(r"[!#-'*+/-9=?A-Z^-~.-]+@[0-9A-Za-z.-]+").fullmatch
 _is_https_url = re.compile(r"https://[!-~]+").fullmatch
+_is_public_url = re.compile(r"https?://(?:\[[0-9a-fA-F:.]+\]|[0-9A-Za-z._-]+)(?::[0-9]{1,5})?(?:/[^?#\s]*)?").fullmatch
+_is_origin = re.compile(r"\*|null|[a-z][a-z0-9+.-]*://[^/?#\s]+").fullmatch
 _is_token = re.compile(r"[!-~]{16,512}").fullmatch
 _is_sender = re.compile(r"(?:[^<>\r\n]*<)?[^\s<>@]+@[^\s<>@]+>?").fullmatch
 _match_bucket_url = re.compile(
@@ -227,9 +229,9 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
             connections=_number(environ, "SAPA_CONNECTIONS", 8000, 10, 1_000_000),
             connections_per_address=_number(environ, "SAPA_CONNECTIONS_PER_ADDRESS", 1000, 10, 1_000_000),
             drain_seconds=_number(environ, "SAPA_DRAIN_SECONDS", 3, 0, 5),
-            cors_origins=tuple(_items(environ, "SAPA_CORS_ORIGINS")),
+            cors_origins=tuple(_origins(environ, "SAPA_CORS_ORIGINS")),
             serves_mcp=_choice(environ, "SAPA_MCP", "1", ("0", "1")) == "1",
-            public_url=(environ.get("SAPA_PUBLIC_URL") or "").rstrip("/") or None,
+            public_url=_public_url(environ, "SAPA_PUBLIC_URL"),
             security_contact=_contact(environ, "SAPA_SECURITY_CONTACT"),
         ),
         metrics=MetricsSettings(
@@ -275,6 +277,24 @@ def check_database_url(name: str, text: str) -> None:
     """`name` is that of the variable or the option."""
     if not _is_database_url(text):
         raise BadSetting(f"{name} must be an address such as postgresql://user:password@host:5432/sapa.")
+
+
+def _public_url(environ: Mapping[str, str], name: str) -> str | None:
+    text = environ.get(name)
+    if not text:
+        return None
+    if not _is_public_url(text):
+        raise BadSetting(f"{name} must be an address such as https://sapa.example.com, not {text!r}.")
+    return text.rstrip("/")
+
+
+def _origins(environ: Mapping[str, str], name: str) -> list[str]:
+    """As browsers send them: in lower case, without a slash at the end."""
+    origins = [item.lower().rstrip("/") for item in _items(environ, name)]
+    for origin in origins:
+        if not _is_origin(origin):
+            raise BadSetting(f"{name} must list origins such as https://shop.example, without a path, not {origin!r}.")
+    return origins
 
 
 def _contact(environ: Mapping[str, str], name: str) -> str | None:
@@ -329,14 +349,19 @@ def _mail(environ: Mapping[str, str]) -> MailSettings:
 
 
 def _bucket_url(environ: Mapping[str, str], name: str) -> str | None:
-    """The error does not repeat the value, which holds a secret."""
+    """Errors do not repeat the value, which holds a secret."""
     text = environ.get(name)
     if not text:
         return None
+    check_bucket_url(name, text)
+    return text
+
+
+def check_bucket_url(name: str, text: str) -> None:
+    """`name` is that of the variable or the argument."""
     match = _match_bucket_url(text)
     if match is None or not 1 <= int(match["port"] or "443") <= 65535:
         raise BadSetting(f"{name} must be an address such as https://KEY:SECRET@s3.example.com/bucket?region=eu-1.")
-    return text
 
 
 def _backups(environ: Mapping[str, str]) -> BackupSettings:

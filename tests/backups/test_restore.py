@@ -218,6 +218,16 @@ def test_a_short_passphrase_is_refused(source: Source, tmp_path: Path) -> None:
     assert "at least 12 characters" in outcome.sentence()
 
 
+@pytest.mark.parametrize("address", ["s3://bucket/backups", "file:///backups", "https://s3.example.com"])
+def test_an_address_that_is_no_bucket_is_not_taken_for_a_folder(
+    source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for command in (["backup", address], ["backup", "list", address], ["restore", address]):
+        assert source.run(*command).sentence().startswith("The bucket of the backups must be an address such as https:")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_verify_restores_and_opens_every_secret(source: Source, folder: Path) -> None:
     check = source.run("backup", "verify", str(folder), "--json").json()
     assert (check["secrets"], check["unreadableSecrets"]) == (2, 0)

@@ -74,6 +74,10 @@ def test_doctor_shows_people_a_table(data: Path) -> None:
     assert "✗" not in outcome.out
 
 
+def test_doctor_shows_addresses_in_brackets_whole(data: Path) -> None:
+    assert "http://[fd00::1]:9100/metrics" in sapa(data, "doctor", SAPA_METRICS_LISTEN="[fd00::1]:9100").out
+
+
 def test_doctor_warns_of_what_is_open_to_a_network(data: Path) -> None:
     variables = {"SAPA_PUBLIC_URL": "http://sapa.example.com", "SAPA_METRICS_LISTEN": f"{EVERYWHERE}:9100"}
     outcome = sapa(data, "doctor", "--json", SAPA_HOST=EVERYWHERE, **variables)
@@ -98,6 +102,11 @@ def test_doctor_looks_at_connections_and_the_workers_address(data: Path, install
     (connections,) = [one for one in msgspec.json.decode(outcome.out) if one["what"] == "connections"]
     assert (outcome.code, connections["well"]) == (1, False)
     assert "SAPA_DATABASE_POOL" in connections["mend"]
+
+
+def test_the_fields_of_each_channel_are_listed(data: Path) -> None:
+    fields = {row["source"]: row["fields"] for row in sapa(data, "channel", "sources", "--json").json()}
+    assert {"phone_number_id", "access_token", "verify_token?"} <= set(fields["MSGAPP_CLOUD"])
 
 
 def test_the_size_of_each_table_is_listed(data: Path) -> None:

@@ -170,6 +170,12 @@ def test_a_key_that_cannot_be_is_refused_in_one_sentence(
     assert create_key(installation, company["liveCompanyId"], *options).sentence().startswith(says)
 
 
+def test_a_list_of_an_unknown_company_is_refused(installation: Installation) -> None:
+    for noun in ("key", "agent"):
+        message = sapa(installation.data, noun, "list", "--company", str(2**62)).sentence()
+        assert message.startswith("No company has this id")
+
+
 def test_a_company_id_of_any_size_is_no_reason_to_doubt_the_database(installation: Installation) -> None:
     outcome = create_key(installation, 10**30, "--all-scopes")
     assert outcome.code in {1, 2}

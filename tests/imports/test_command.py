@@ -322,3 +322,12 @@ async def test_an_order_that_was_just_imported_and_does_not_change_is_counted_as
     order = {"orderId": "a", "lineItems": [{"title": "Kopi", "price": 85000, "quantity": 2}], "tags": ["gift"]}
     path = write_ndjson(tmp_path / "o.ndjson", [order, order, {**order, "notes": "now"}, {**order, "notes": "now"}])
     assert run_import(installation, company.live, path, "orders").counts == (1, 1, 2, 0)
+
+
+def test_a_preview_shows_cells_as_they_are(installation: Installation, company: Environments, tmp_path: Path) -> None:
+    path = tmp_path / "customers.csv"
+    path.write_text("nama,email\nBudi \\[/vip] [merah],budi@example.com\n")
+    options = ["--company", str(company.live), "--from", "spreadsheet", "--preview"]
+    shown = sapa(installation.data, "import", "customers", str(path), *options)
+    assert shown.code == 0, shown.err
+    assert r"Budi \[/vip] [merah]" in shown.out

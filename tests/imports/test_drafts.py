@@ -219,6 +219,13 @@ async def test_an_unusable_upload_is_refused_at_once(
     assert (await api.get("/imports")).json()["meta"]["total"] == 0
 
 
+async def test_an_unknown_time_zone_is_named(api: httpx.AsyncClient) -> None:
+    draft = await upload_draft(api, b"email\nayu@example.com\n")
+    for step in ("preview", "start"):
+        refused = await api.post(f"/imports/{draft['id']}/{step}", json={"source": "spreadsheet", "timeZone": "Mars"})
+        assert (refused.status_code, refused.json()["error"]["details"][0]["field"]) == (400, "timeZone")
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "cp1252", pytest.param("utf-8-sig", marks=pytest.mark.long)])
 async def test_our_own_fields_are_read_in_other_encodings(api: httpx.AsyncClient, encoding: str) -> None:
     content = "sep=;\r\nemail;firstName\r\njose@example.com;José\r\n".encode(encoding)

@@ -84,6 +84,7 @@ def test_a_body_that_may_be_left_out_is_left_out() -> None:
         ),
         ("list_orders", '{"status":{"a":1}}', "status", "must be a text, a number, true or false, or a list of texts"),
         ("create_customer", '{"idempotencyKey":5}', "idempotencyKey", "must be a string"),
+        ("create_customer", '{"idempotencyKey":"é"}', "idempotencyKey", "must be 1 to 255 printable ASCII characters"),
     ],
 )
 def test_an_argument_of_the_wrong_kind_is_named(name: str, arguments: str, field: str, message: str) -> None:

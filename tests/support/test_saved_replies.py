@@ -60,6 +60,17 @@ async def test_views_are_shared_or_personal(desk: Desk) -> None:
         assert (await desk.client.post("/views", json={"name": "x", "filters": wrong})).status_code == 400
 
 
+async def test_a_view_filters_by_labels_and_teams_that_exist(desk: Desk) -> None:
+    label = await desk.post("/labels", 201, name="Retur", color="#aa0000")
+    team = await desk.post("/teams", 201, name="Gudang", agentIds=[])
+    view = await desk.post("/views", 201, name="a", filters={"labelId": label["id"], "teamId": team["id"]})
+    for field, unknown in (("labelId", ""), ("labelId", team["id"]), ("teamId", "nonsense"), ("teamId", label["id"])):
+        for method, path in (("POST", "/views"), ("PUT", f"/views/{view['id']}")):
+            body = {"name": "b", "filters": {field: unknown}}
+            refused = await desk.client.request(method, path, json=body)
+            assert (refused.status_code, refused.json()["error"]["details"][0]["field"]) == (400, f"filters.{field}")
+
+
 @given(
     st.lists(st.sampled_from([*NAMES, "lain"])),
     st.dictionaries(st.sampled_from(sorted(set(NAMES.values()))), st.text()),

@@ -6,7 +6,7 @@ import typer
 from msgspec import UNSET
 
 from sapa.access.actions import get_company
-from sapa.cli.connect import AsJson, CompanyId, show, transact
+from sapa.cli.connect import AsJson, CompanyId, in_company, show, transact
 from sapa.db.pool import Tx
 from sapa.support import members
 from sapa.support.agents import actions as agents
@@ -22,7 +22,7 @@ MAX_AGENTS = 1000
 @app.command("list")
 def list_(company: CompanyId, json: AsJson = False) -> None:
     """List a company's agents."""
-    found = transact(lambda tx: agents.list_newest(tx, company, MAX_AGENTS))
+    found = transact(in_company(company, lambda tx: agents.list_newest(tx, company, MAX_AGENTS)))
     show(found, json, "Agents", COLUMNS)
 
 

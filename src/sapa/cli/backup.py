@@ -18,7 +18,7 @@ from sapa.cli.backup_check import BackupCheck, check_backup
 from sapa.cli.connect import AsJson, get_secret_key, reach_owner, refuse_missing, show
 from sapa.runtime.embedded import EmbeddedServer, open_embedded
 from sapa.runtime.point_in_time import begin_archive, make_base
-from sapa.settings import Settings, read_settings
+from sapa.settings import Settings, check_bucket_url, read_settings
 
 COLUMNS = ["name", "createdAt", "sapaVersion", "tables", "rows", "bytes"]
 
@@ -149,6 +149,8 @@ def get_address(address: str | None) -> str:
     found = address or read_settings().backups.url
     if found is None:
         raise BackupFailed("Name the folder or bucket of the backups, or set SAPA_BACKUP_URL.")
+    if "://" in found:  # not a folder named `s3:`
+        check_bucket_url("The bucket of the backups", found)
     return found
 
 

@@ -60,13 +60,13 @@ class ChannelFields(Struct, frozen=True):
 
 
 @app.command()
-def sources() -> None:
+def sources(json: AsJson = False) -> None:
     """List the channels and the fields of an account with each."""
     listed = [
         ChannelFields(channel.source, channel.label, [_name(field) for field in channel.fields])
         for channel in CHANNELS.values()
     ]
-    show(listed, False, "Channels", ["source", "channel", "fields"])
+    show(listed, json, "Channels", ["source", "channel", "fields"])
 
 
 @app.command()

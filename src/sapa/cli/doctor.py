@@ -10,6 +10,7 @@ import msgspec
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from sapa.backups.actions import get_state
 from sapa.backups.types import BackupState
@@ -201,6 +202,6 @@ async def _has_extension(db: Connection, name: str) -> bool:
 def _print(findings: list[Finding]) -> None:
     table = Table("", "what", "found", "to fix")
     for finding in findings:
-        mark = "[green]✓[/]" if finding.well else "[yellow]![/]" if finding.warning else "[red]✗[/]"
-        table.add_row(mark, finding.what, finding.found, "" if finding.well else finding.fix)
+        mark = Text("✓", "green") if finding.well else Text("!", "yellow") if finding.warning else Text("✗", "red")
+        table.add_row(mark, *map(Text, (finding.what, finding.found, "" if finding.well else finding.fix)))
     Console().print(table)

@@ -6,7 +6,9 @@ import msgspec
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
+from sapa.cli.connect import harmless
 from sapa.cli.files import explain_os_errors, open_output, write_all
 from sapa.http.errors import Invalid
 from sapa.imports.conversion import ImportPreview
@@ -35,9 +37,9 @@ def show_preview(preview: ImportPreview, save_to: Path | None, *, as_json: bool)
     for record in preview.records:
         text = f"line {record.line}: "
         text += encode(record.record).decode() if record.record is not None else f"{record.field} {record.message}"
-        console.print(text, markup=False)
+        console.print(harmless(text), markup=False)
     if preview.error:
-        console.print(preview.error, markup=False)
+        console.print(harmless(preview.error), markup=False)
     if save_to is not None:
         console.print(f"The mapping is in {save_to}. Change it if necessary, then import with --mapping.", markup=False)
 
@@ -47,7 +49,7 @@ def _print_columns(console: Console, preview: ImportPreview) -> None:
     table = Table("column", "field", "first values")
     for column in preview.columns:
         field = column.field or ("not read" if column.name in unread else "")
-        table.add_row(*(text.replace("[", r"\[") for text in (column.name, field, " · ".join(column.samples))))
+        table.add_row(*(Text(harmless(text)) for text in (column.name, field, " · ".join(column.samples))))
     console.print(table)
 
 

@@ -9,6 +9,7 @@ from rich.console import Console
 from sapa.access import actions
 from sapa.access.types import DATA_SCOPES, DEFAULT_RATE_LIMIT, ApiKey, KeyIn, KeyProduct, NewKey
 from sapa.cli.connect import AsJson, CompanyId, naming_options, show, transact
+from sapa.db.pool import Tx
 
 app = typer.Typer(no_args_is_help=True, help="API keys.")
 
@@ -85,7 +86,13 @@ def list_(
     json: AsJson = False,
 ) -> None:
     """List keys, without their values."""
-    keys = transact(lambda tx: actions.list_keys(tx, company))
+
+    async def find(tx: Tx) -> list[ApiKey]:
+        if company is not None:
+            await actions.get_company(tx, company)
+        return await actions.list_keys(tx, company)
+
+    keys = transact(find)
     if json:
         show(keys, json, "API keys", [])
     else:

@@ -33,9 +33,14 @@ class IdempotencyClaim(Struct, frozen=True):
         return self.company_id, self.key, self.target
 
 
-def build_claim(company_id: int, key: str, target: str, body: bytes) -> IdempotencyClaim:
+def check_key(key: str, field: str = "Idempotency-Key") -> None:
+    """`field` is where the caller put it."""
     if not 1 <= len(key) <= LONGEST_KEY or not key.isascii() or not key.isprintable():
-        raise Invalid.field("Idempotency-Key", f"must be 1 to {LONGEST_KEY} printable ASCII characters")
+        raise Invalid.field(field, f"must be 1 to {LONGEST_KEY} printable ASCII characters")
+
+
+def build_claim(company_id: int, key: str, target: str, body: bytes) -> IdempotencyClaim:
+    check_key(key)
     return IdempotencyClaim(company_id, key, target, sha256(body).digest())
 
 

@@ -6,12 +6,14 @@ from typing import BinaryIO
 from msgspec import Struct
 
 from sapa.http.errors import Invalid
+from sapa.imports.cells import BadCell
 from sapa.imports.conversion import FileReading
 from sapa.imports.mappings.types import ImportMapping
 from sapa.imports.sources import spreadsheet
 from sapa.imports.sources.registry import ALIASES, LABELS
 from sapa.imports.tables.encodings import is_plain_utf8
 from sapa.imports.types import Format, Resource
+from sapa.imports.values.dates import get_zone
 from sapa.values.company import Company
 
 _DECLARES_SEPARATOR = (b"sep=", b'"sep=', b"\xef\xbb\xbfsep=", b'\xef\xbb\xbf"sep=')
@@ -43,6 +45,8 @@ def choose_reading(
         raise Invalid.field("source", f"must be one of {', '.join([*LABELS, *ALIASES])}")
     if options.mapping is not None and source != spreadsheet.NAME:
         raise Invalid.field("mapping", f"is for the source {spreadsheet.NAME}; {source} has its own columns")
+    if options.time_zone is not None:
+        _check_time_zone(options.time_zone)
     if format == "ndjson":
         if source is not None:
             raise Invalid.field("source", "is for CSV and .xlsx files; NDJSON has the API's own fields")
@@ -59,6 +63,13 @@ def choose_reading(
         region=company.region,
         currency=company.currency,
     )
+
+
+def _check_time_zone(name: str) -> None:
+    try:
+        get_zone(name)
+    except BadCell as error:
+        raise Invalid.field("timeZone", str(error)) from None
 
 
 def choose_reading_of_bytes(

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from sapa.http.errors import Invalid
+from sapa.http.idempotency import check_key
 from sapa.mcp.input_schemas import IDEMPOTENCY_KEY
 from sapa.mcp.tools import Tool
 
@@ -65,6 +66,7 @@ def _take_idempotency_key(arguments: Arguments, tool: Tool) -> str | None:
         return None
     if not isinstance(key, str):
         raise Invalid.field(IDEMPOTENCY_KEY, "must be a string")
+    check_key(key, IDEMPOTENCY_KEY)
     return key
 
 
