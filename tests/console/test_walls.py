@@ -9,6 +9,7 @@ from sapa.console.pages import PARTS
 from sapa.console.routes import ConsoleRoute, console
 from sapa.db.pool import Database
 from sapa.people.types import Role
+from sapa.support.types import TICKET_ID
 from tests.conftest import Installation
 from tests.console.own import open_own
 from tests.console.people import make_person, open_browser, read_token
@@ -71,6 +72,16 @@ async def test_a_form_without_its_token_changes_nothing(
                 response = await nobody.post(address_of(page), data={"token": token} if token else {})
                 assert (response.status_code, STALE in response.text) == (403, True), name_of(page)
         assert (await owner.get("/live")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/inbox/counts", f"/inbox/{TICKET_ID.example}/files/requests", "/webhooks/%00", "/deliveries/%00"],
+)
+async def test_a_word_in_place_of_an_id_is_not_found(owner: httpx.AsyncClient, path: str) -> None:
+    """Also one that is a path of the API, and one that no database can store."""
+    response = await owner.get(f"/test{path}")
+    assert (response.status_code, "Not found" in response.text) == (404, True)
 
 
 @pytest.mark.parametrize("role", [Role.DEVELOPER, Role.AGENT])

@@ -40,13 +40,14 @@ from sapa.http.errors import ApiError, Conflict, Invalid, NotFound
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.files.file_types import IMAGE_TYPES, SAFE_TYPES
 from sapa.messaging.media import pages as media
+from sapa.messaging.messages.types import MESSAGE_ID
 from sapa.support.drafts import actions as drafts
 from sapa.support.drafts.types import TypedTexts
 from sapa.support.mentions import actions as mentions
 from sapa.support.saved_replies.placeholders import list_known
 from sapa.support.scheduled_replies import actions as scheduled_replies
 from sapa.support.scheduled_replies.types import ScheduledReply
-from sapa.support.types import AnsweredMeanwhile
+from sapa.support.types import TICKET_ID, AnsweredMeanwhile
 from sapa.values.json import encode
 
 APPROVING = frozenset(source for source, channel in CHANNELS.items() if channel.capabilities.needs_approved_templates)
@@ -282,8 +283,8 @@ def _read_content(message: Json) -> tuple[str, str | None, list[str]]:
 async def send_again(page: PageRequest) -> Response:
     """The text and the files of a message that failed, as a new one."""
     id, my_id = page.request.path_params["id"], (await read_team(page)).my_id
-    message = (await ask(page, f"/messages/{page.form_value('message')}"))["data"]
-    if message["ticketId"] != id or not can_resend(message, []):
+    message = await _get_message(page, page.form_value("message"))
+    if not can_resend(message, []):
         raise NotFound
     body = {
         "agentId": my_id,
@@ -332,11 +333,8 @@ async def send_template(page: PageRequest) -> Response:
 @console.get("/{environment}/inbox/{id}/files/{message}", roles=EVERYBODY)
 async def open_file(page: PageRequest) -> Response:
     """Redirects to a file of this ticket, at an address that expires."""
-    ticket_id, message_id = page.request.path_params["id"], page.request.path_params["message"]
-    message = (await ask(page, f"/messages/{message_id}"))["data"]
-    if message["ticketId"] != ticket_id:
-        raise NotFound
-    files = (await ask(page, f"/messages/{message_id}/media"))["data"]["files"]
+    message = await _get_message(page, page.request.path_params["message"])
+    files = (await ask(page, f"/messages/{message['messageId2']}/media"))["data"]["files"]
     params = page.request.query_params
     wanted = [file for place, file in enumerate(files) if str(place) == params.get("number", "0") and file["url"]]
     if not wanted:
@@ -347,8 +345,20 @@ async def open_file(page: PageRequest) -> Response:
     return go_to(urlsplit(wanted[0]["url"]).path if params.get("inline") else wanted[0]["url"])
 
 
+async def _get_message(page: PageRequest, id: str) -> Json:
+    """A message of this ticket."""
+    if not MESSAGE_ID.matches(id):
+        raise NotFound
+    message: Json = (await ask(page, f"/messages/{id}"))["data"]
+    if message["ticketId"] != page.request.path_params["id"]:
+        raise NotFound
+    return message
+
+
 async def get_ticket(page: PageRequest) -> Json:
     id, before = page.request.path_params["id"], page.request.query_params.get("before", "")
+    if not TICKET_ID.matches(id):
+        raise NotFound
     found: Json = (await ask(page, f"/tickets/{id}", {"before": before}))["data"]
     return found
 
