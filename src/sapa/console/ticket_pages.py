@@ -3,12 +3,10 @@
 from asyncio import gather
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
-from markupsafe import Markup, escape
 from starlette.datastructures import FormData
 from starlette.responses import JSONResponse, Response
 
@@ -26,7 +24,7 @@ from sapa.console.inbox_queue import (
     read_queue,
     read_team,
 )
-from sapa.console.message_text import mark_links
+from sapa.console.message_text import build_name_marker, mark_links
 from sapa.console.page_request import PageRequest
 from sapa.console.rendering import HEADERS
 from sapa.console.reply_parts import check_placeholders, split_reply
@@ -91,7 +89,9 @@ async def show_ticket(page: PageRequest) -> Response:
         "scheduled": scheduled,
         "lines": build_lines(ticket, team.names, is_latest),
         "mark_links": mark_links,
-        "mark_names": _build_name_marker(team),
+        "mark_names": build_name_marker(
+            agent["name"] for agent in team.agents if agent["active"] and agent["type"] == "human"
+        ),
         "files": await _read_files(page, ticket),
         "images": IMAGE_TYPES,
         "sounds": [type for type in sorted(SAFE_TYPES) if type.startswith("audio/")],
@@ -493,17 +493,3 @@ async def _read_ratings(page: PageRequest, ticket: Json) -> Json:
     """What the customer wrote beside the scores, newest first."""
     asked = {"ticketId": ticket["id"], "status": "rated", "limit": "3"}
     return {"ratings": (await ask(page, "/ratings", asked))["data"] if ticket["rating"] else []}
-
-
-def _build_name_marker(team: Team) -> Any:
-    """Marks the agents whom a note mentions, and its links."""
-    people = (agent["name"] for agent in team.agents if agent["active"] and agent["type"] == "human")
-    pattern = mentions.build_pattern(str(escape(name)) for name in people)
-
-    def mark_between(text: str) -> Markup:
-        escaped = str(escape(text))
-        if pattern is None:
-            return Markup(escaped)  # noqa: S704 - escaped above
-        return Markup(pattern.sub(r"<mark>\g<0></mark>", escaped))  # noqa: S704 - escaped above
-
-    return partial(mark_links, mark=mark_between)
