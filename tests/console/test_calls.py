@@ -97,3 +97,14 @@ async def test_another_companys_calls_are_out_of_reach(
             await eventually(is_stored)
         assert id not in (await owner.get("/live/calls")).text
         assert f"<code>{id}" not in (await owner.get("/live/calls", params={"requestId": id})).text
+
+
+async def test_the_ends_of_the_calendar_are_shown_and_filtered_by(
+    owner: httpx.AsyncClient, api: httpx.AsyncClient
+) -> None:
+    """In the company's time zone they are of no year."""
+    body = {"name": "for ever", "scopes": ["orders:READ"], "expiresAt": "9999-12-31T23:59:59Z"}
+    assert (await api.post("/api-keys", json=body)).status_code == 201
+    assert "31 Dec 9999, 23:59 WIB" in (await owner.get("/live/keys")).text
+    for path in ("/live/calls?calledFrom=0001-01-01T00:00", "/live/orders?createdFrom=0001-01-01T00:00"):
+        assert (await owner.get(path)).status_code == 200

@@ -53,6 +53,8 @@ def test_a_stamp_names_its_zone() -> None:
     assert Formats("id", "Asia/Jayapura").stamp(text, seconds=True) == "12 Nov 2026, 11.41.07 WIT"
     assert Formats("en", "Europe/Amsterdam").stamp(text) == "12 Nov 2026, 03:41 CET"
     assert 'title="12 Nov 2026, 09:41 WIB"' in Formats("en", now=NOW).at(text)
+    assert Formats("en").stamp("9999-12-31T23:59:59.999Z") == "31 Dec 9999, 23:59 WIB"
+    assert "1 Jan 1 00:00" in Formats("en", "America/New_York", NOW).at("0001-01-01T00:00:00.000Z")
 
 
 @pytest.mark.parametrize(

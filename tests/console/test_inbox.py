@@ -121,8 +121,8 @@ SHOWN: dict[str, tuple[dict[str, Any], list[str]]] = {
         ["Cart", "Cepat <ya>", "2 × GAYO", "Rp 75,000"],
     ),
     "flow": (
-        {"flow": {"token": "t-1", "data": {"city": "Bandung", "sizes": ["<S>"]}}},
-        ["Form answered", "t-1", "city", "Bandung", "<S>"],
+        {"flow": {"token": "t-1", "data": {"city": "Bandung", "sizes": ["<S>"], "items": "2 kopi", "get": "pagi"}}},
+        ["Form answered", "t-1", "city", "Bandung", "<S>", "items", "2 kopi", "pagi"],
     ),
     "location": ({"location": {"latitude": -6.2, "longitude": 106.8, "name": "Monas"}}, ["Monas", "-6.2, 106.8"]),
     "contacts": ({"contactCards": [{"name": "Budi <b>", "phone": "+62 811"}]}, ["Budi <b>", "+62 811"]),

@@ -88,6 +88,7 @@ async def test_several_are_changed_at_once_and_filters_get_a_name(desk: Desk, se
     for answer in (saved, every):
         kept = answer.headers["location"].partition("saved=")[2]
         assert list_shown(await seat.open(saved=kept)) == ids[1:], "as the queue that was saved"
+    assert "Views" in read(await seat.open(saved="view_01jc9y3q5me8w92v7x4t6r0n1k")), "deleted by somebody else"
     await seat.post("bulk", ids=ids, change="resolve")
     assert list_shown(await seat.open(view="mine")) == []
 

@@ -172,7 +172,7 @@ async def test_people_and_ai_agents_are_compared_and_settings_made(
 ) -> None:
     assert "No agents yet" in (await owner.get("/test/reports/agents")).text
     token, page = await read_token(owner), "/test/settings/agents"
-    for name, kind in (("Sari", "human"), ("=HYPERLINK()", "ai")):
+    for name, kind in (("Sari", "human"), ("=HYPERLINK();@SUM()", "ai")):
         form = {"token": token, "name": name, "type": kind, "userId": ""}
         assert (await owner.post(page, data=form)).status_code == 303
     wrong = await owner.post(page, data={"token": token, "name": "", "type": "human", "userId": "1x"})
@@ -193,7 +193,7 @@ async def test_people_and_ai_agents_are_compared_and_settings_made(
     assert 'id="reopenWindowHours-problem"' in late.text
     assert 'value="48"' in (await owner.get("/test/settings/support")).text
     rows = read_csv(await owner.get("/test/reports/files/agents.csv"))
-    assert [row[1] for row in rows[1:]] == ["'=HYPERLINK()"]
+    assert [row[1] for row in rows[1:]] == ["'=HYPERLINK();'@SUM()"]
     assert "<td>–</td>" in (await owner.get("/test/reports/agents?channel=widget")).text
     audit = (await owner.get("/test/audit")).text
     assert (audit.count("Agent created"), audit.count("Agent changed"), audit.count("Settings changed")) == (2, 1, 1)
@@ -289,7 +289,8 @@ async def test_agents_see_no_reports(installation: Installation, database: Datab
 
 
 def test_what_a_spreadsheet_would_run_is_a_text() -> None:
-    assert build_csv([("=1+1", "+62", "-", "@x", "ok", -3)]).splitlines() == ["'=1+1,'+62,'-,'@x,ok,-3"]
+    rows = [("=1+1", "Kopi;=1+1", "a\t'@x", "-x", "", "+62", "ok", -3)]
+    assert build_csv(rows).splitlines() == ["'=1+1,Kopi;'=1+1,a\t''@x,'-x,,+62,ok,-3"]
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,11 @@ from sapa.console.pages import PARTS
 from sapa.console.routes import ConsoleRoute, console
 from sapa.db.pool import Database
 from sapa.people.types import Role
+from sapa.support.types import TICKET_ID
 from tests.conftest import Installation
 from tests.console.own import open_own
 from tests.console.people import make_person, open_browser, read_token
-from tests.factories import Environments
+from tests.factories import Environments, make_customer, make_order
 
 assert PARTS
 CLOSED = [page for page in console.pages if page.roles is not None]
@@ -71,6 +72,22 @@ async def test_a_form_without_its_token_changes_nothing(
                 response = await nobody.post(address_of(page), data={"token": token} if token else {})
                 assert (response.status_code, STALE in response.text) == (403, True), name_of(page)
         assert (await owner.get("/live")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/inbox/counts", f"/inbox/{TICKET_ID.example}/files/requests", "/webhooks/%00", "/deliveries/%00"],
+)
+async def test_a_word_in_place_of_an_id_is_not_found(owner: httpx.AsyncClient, path: str) -> None:
+    """Also one that is a path of the API, and one that no database can store."""
+    response = await owner.get(f"/test{path}")
+    assert (response.status_code, "Not found" in response.text) == (404, True)
+
+
+async def test_an_id_with_another_step_behind_it_is_not_found(api: httpx.AsyncClient, owner: httpx.AsyncClient) -> None:
+    order, customer = (await make_order(api))["id"], (await make_customer(api))["id"]
+    for path in (f"/inbox/new?orderId={order}/history", f"/orders/new?customerId={customer}/consents"):
+        assert (await owner.get(f"/live{path}")).status_code == 404
 
 
 @pytest.mark.parametrize("role", [Role.DEVELOPER, Role.AGENT])

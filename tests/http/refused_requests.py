@@ -108,6 +108,7 @@ REASONS: dict[str, list[str]] = {
         r"must have at most \d+ (?:digits|decimal places|bytes)",
         r"is too large to be exact",
         r"is too small a number",
+        r"must be within the years 1 to 9999 in UTC",
         r"must not contain (?:spaces|a comma|a user name)",
         r"contains a space, a backslash or a control character; percent-encode it",
         r"must have 1 to \d+ printable characters",

@@ -7,6 +7,7 @@ from contextlib import suppress
 from http.client import HTTPException
 from typing import Any
 
+import httpx
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,7 +21,7 @@ from sapa.http.errors import FieldError, Invalid
 from sapa.orders.types import OrderIn
 from tests import depth
 from tests.conftest import Installation
-from tests.factories import Environments, MadeKey, make_company, make_key
+from tests.factories import Environments, MadeKey, make_company, make_customer, make_key
 from tests.http.probe import Stage, build_probe, open_app
 from tests.http.wire import Reply, send, send_bytes
 
@@ -308,6 +309,20 @@ def test_a_body_has_thirty_seconds() -> None:
 
 async def test_a_body_where_none_is_expected_is_ignored(installation: Installation, key: MadeKey) -> None:
     assert send(installation, "GET", "/customers", [("x-api-key", key.raw)], b"{").status == 200
+
+
+@pytest.mark.parametrize(
+    "instant", ["0001-01-01T00:00:00+00:01", "9999-12-31T23:59:59-00:01", "9999-12-31T23:59:59.9996Z"]
+)
+async def test_an_instant_whose_year_is_none_in_utc_is_refused(api: httpx.AsyncClient, instant: str) -> None:
+    """Also one that is rounded to the year 10000."""
+    customer = (await make_customer(api))["id"]
+    body = {"app": "CRM", "status": "subscribe", "proof": {"text": instant, "obtainedAt": instant}}
+    refused = await api.post(f"/customers/{customer}/consents", json=body)
+    expected = {"field": "proof.obtainedAt", "message": "must be within the years 1 to 9999 in UTC"}
+    assert (refused.status_code, refused.json()["error"]["details"]) == (400, [expected])
+    body["proof"] = {"text": instant}
+    assert (await api.post(f"/customers/{customer}/consents", json=body)).status_code == 201
 
 
 async def test_a_field_given_twice_counts_as_its_last_value(installation: Installation, key: MadeKey) -> None:

@@ -142,6 +142,12 @@ async def test_a_problem_names_the_column_as_the_file_does(api: httpx.AsyncClien
     assert (own["field"], own["column"]) == ("email", None)
 
 
+async def test_a_number_with_more_digits_than_any_is_a_problem_of_its_line(api: httpx.AsyncClient) -> None:
+    draft = await upload_draft(api, b"name,price,stock\nKopi," + b"9" * 5_000 + b",1\nTeh,5000,2\n", "products")
+    shown = await preview(api, draft["id"], source="spreadsheet")
+    assert [record["column"] for record in shown["records"]] == ["price", None]
+
+
 @pytest.mark.parametrize(
     ("path", "column"),
     [

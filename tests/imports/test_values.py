@@ -57,7 +57,8 @@ def test_an_amount_is_read_as_it_is_written(text: str, amount: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "gratis", "1.2.3,4,5x", "--", "6.28123E+11", "1,5E+3", "12:30", "Rp.150.000.00", "1234,567.89"]
+    "text",
+    ["", "gratis", "1.2.3,4,5x", "--", "6.28123E+11", "1,5E+3", "12:30", "Rp.150.000.00", "1234,567.89", "9" * 61],
 )
 def test_what_is_not_an_amount_is_refused(text: str) -> None:
     with pytest.raises(BadCell):

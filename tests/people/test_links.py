@@ -150,6 +150,24 @@ async def test_a_company_cannot_choose_a_password_that_opens_another(
             assert (await choose(first, link, **form)).status_code == 303
 
 
+async def test_a_link_for_a_new_password_ends_with_the_password_that_it_was_made_for(
+    installation: Installation, database: Database, company: Environments
+) -> None:
+    email = await make_person(database, company, Role.AGENT)
+    async with (
+        open_browser(installation, await make_person(database, company)) as owner,
+        open_browser(installation, email) as member,
+        open_browser(installation) as finder,
+    ):
+        link = await renew(owner, email)
+        assert (await follow(finder, link)).status_code == 200
+        chosen = {"present": PASSWORD, "password": OTHERS_CHOICE, "again": OTHERS_CHOICE}
+        form = {"token": await read_token(member), **chosen}
+        assert (await member.post("/profile/password", data=form)).status_code == 303
+        assert (await follow(finder, link)).status_code == 404
+        assert (await member.get("/live")).status_code == 200
+
+
 async def check_moving(browser: httpx.AsyncClient, company: Environments) -> None:
     """To the person's other company, and to no one else's."""
     form = {"token": await read_token(browser)}

@@ -137,7 +137,11 @@ class Formats(Struct, frozen=True):
 
     def _localise(self, value: str | datetime) -> datetime:
         instant = datetime.fromisoformat(value) if isinstance(value, str) else value
-        return instant.astimezone(get_zone(self.zone))
+        zone = get_zone(self.zone)
+        try:
+            return instant.astimezone(zone)
+        except (OverflowError, ValueError):  # on the first or the last day of the calendar, some hours are of no year
+            return instant.replace(tzinfo=zone)
 
     def _clock(self, local: datetime, *, seconds: bool = False) -> str:
         mark = ":" if self.language == "en" else "."

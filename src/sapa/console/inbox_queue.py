@@ -112,6 +112,8 @@ def read_query(page: PageRequest) -> dict[str, str]:
 async def read_queue(page: PageRequest, team: Team) -> Json:
     """Everything in the queue that comes from the database."""
     query = read_query(page)
+    if query.get("saved") not in {view["id"] for view in team.choices.views}:
+        query.pop("saved", None)  # somebody has deleted it
     mine = {"agentId": str(team.me["id"])} if team.me else {}
     counts = (await ask(page, "/tickets/counts", mine))["data"]
     if query.get("view") not in VIEWS:

@@ -25,6 +25,7 @@ from sapa.console.shown_fields import put_shown
 from sapa.console.suggestion_pages import choose_article, choose_customer
 from sapa.db.connection import DatabaseAway
 from sapa.http.errors import ApiError, Invalid, NotFound
+from sapa.values.ids import CUSTOMER_ID
 
 CONTACT = ("firstName", "lastName", "email", "phoneNumber")
 LINE = ("title", "productVariantId", "price", "quantity")
@@ -146,10 +147,9 @@ async def _read_customer(page: PageRequest, id: str) -> dict[str, str]:
     """A customer whose order is begun, with the main address."""
     if not id:
         return {}
-    try:
-        customer = (await page.call("GET", f"/customers/{id}"))["data"]
-    except Invalid:
-        raise NotFound from None
+    if not CUSTOMER_ID.matches(id):
+        raise NotFound
+    customer = (await page.call("GET", f"/customers/{id}"))["data"]
     address: Json = next((one for one in customer["addresses"] if one["mainAddress"]), {})
     return {"customer": show_person(customer), "customerId": customer["id"]} | {
         f"to.{name}": address.get(name) or "" for name in ADDRESS

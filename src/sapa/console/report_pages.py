@@ -32,6 +32,7 @@ from sapa.reports.types import PRESETS, DayRange, Overview, ReportWindow
 from sapa.values.company import Company
 from sapa.values.instants import format_instant
 from sapa.values.money import DIGITS
+from sapa.values.spreadsheet_cells import escape_formula
 
 SALES_COLUMNS = ("orders", "cancelled_orders", "gross", "discounts", "cancelled", "refunded", "net", "shipping", "fees",
                  "tax", "total", "currency")  # fmt: skip
@@ -154,11 +155,11 @@ async def download(page: PageRequest) -> Response:
 
 
 def build_csv(rows: Iterable[Sequence[object]]) -> str:
-    """Marks text that a spreadsheet would run as a formula."""
+    """Escapes text that a spreadsheet would run as a formula."""
     written = StringIO()
     writer = csv.writer(written)
     for row in rows:
-        writer.writerow([f"'{cell}" if isinstance(cell, str) and cell[:1] in "=+-@\t\r" else cell for cell in row])
+        writer.writerow([escape_formula(cell) if isinstance(cell, str) else cell for cell in row])
     return written.getvalue()
 
 

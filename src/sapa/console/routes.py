@@ -192,7 +192,9 @@ def _find_page(node: Mapping[str, Any], steps: Sequence[str], method: str) -> tu
     step, *rest = steps
     if (child := node.get(step)) is not None and (found := _find_page(child, rest, method)) is not None:
         return found
-    if step and (child := node.get(PARAMETER)) is not None and (found := _find_page(child, rest, method)) is not None:
+    if not step or "\0" in step:  # which the database cannot compare with
+        return None
+    if (child := node.get(PARAMETER)) is not None and (found := _find_page(child, rest, method)) is not None:
         return found[0], [step, *found[1]]
     return None
 

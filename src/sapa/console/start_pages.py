@@ -12,8 +12,11 @@ from sapa.console.routes import console, go_to
 from sapa.console.template_forms import is_plain, list_places
 from sapa.console.ticket_pages import is_literal
 from sapa.http.endpoints import Base
+from sapa.http.errors import NotFound
 from sapa.messaging.connections import actions as connections
+from sapa.orders.types import ORDER_ID
 from sapa.support.saved_replies.placeholders import list_known
+from sapa.values.ids import CUSTOMER_ID
 
 Json = dict[str, Any]
 
@@ -23,6 +26,8 @@ async def show_start(page: PageRequest) -> Response:
     """First whom to write to, then what."""
     params = page.request.query_params
     order_id, customer_id = _read(page, "orderId"), _read(page, "customerId")
+    if (order_id and not ORDER_ID.matches(order_id)) or (customer_id and not CUSTOMER_ID.matches(customer_id)):
+        raise NotFound
     order = (await page.call("GET", f"/orders/{order_id}"))["data"] if order_id else None
     if order and order["customer"]:
         customer_id = order["customer"]["id"] or ""

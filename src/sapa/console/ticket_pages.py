@@ -3,12 +3,10 @@
 from asyncio import gather
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
-from markupsafe import Markup, escape
 from starlette.datastructures import FormData
 from starlette.responses import JSONResponse, Response
 
@@ -26,7 +24,7 @@ from sapa.console.inbox_queue import (
     read_queue,
     read_team,
 )
-from sapa.console.message_text import mark_links
+from sapa.console.message_text import build_name_marker, mark_links
 from sapa.console.page_request import PageRequest
 from sapa.console.rendering import HEADERS
 from sapa.console.reply_parts import check_placeholders, split_reply
@@ -40,13 +38,14 @@ from sapa.http.errors import ApiError, Conflict, Invalid, NotFound
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.files.file_types import IMAGE_TYPES, SAFE_TYPES
 from sapa.messaging.media import pages as media
+from sapa.messaging.messages.types import MESSAGE_ID
 from sapa.support.drafts import actions as drafts
 from sapa.support.drafts.types import TypedTexts
 from sapa.support.mentions import actions as mentions
 from sapa.support.saved_replies.placeholders import list_known
 from sapa.support.scheduled_replies import actions as scheduled_replies
 from sapa.support.scheduled_replies.types import ScheduledReply
-from sapa.support.types import AnsweredMeanwhile
+from sapa.support.types import TICKET_ID, AnsweredMeanwhile
 from sapa.values.json import encode
 
 APPROVING = frozenset(source for source, channel in CHANNELS.items() if channel.capabilities.needs_approved_templates)
@@ -90,7 +89,9 @@ async def show_ticket(page: PageRequest) -> Response:
         "scheduled": scheduled,
         "lines": build_lines(ticket, team.names, is_latest),
         "mark_links": mark_links,
-        "mark_names": _build_name_marker(team),
+        "mark_names": build_name_marker(
+            agent["name"] for agent in team.agents if agent["active"] and agent["type"] == "human"
+        ),
         "files": await _read_files(page, ticket),
         "images": IMAGE_TYPES,
         "sounds": [type for type in sorted(SAFE_TYPES) if type.startswith("audio/")],
@@ -282,8 +283,8 @@ def _read_content(message: Json) -> tuple[str, str | None, list[str]]:
 async def send_again(page: PageRequest) -> Response:
     """The text and the files of a message that failed, as a new one."""
     id, my_id = page.request.path_params["id"], (await read_team(page)).my_id
-    message = (await ask(page, f"/messages/{page.form_value('message')}"))["data"]
-    if message["ticketId"] != id or not can_resend(message, []):
+    message = await _get_message(page, page.form_value("message"))
+    if not can_resend(message, []):
         raise NotFound
     body = {
         "agentId": my_id,
@@ -332,11 +333,8 @@ async def send_template(page: PageRequest) -> Response:
 @console.get("/{environment}/inbox/{id}/files/{message}", roles=EVERYBODY)
 async def open_file(page: PageRequest) -> Response:
     """Redirects to a file of this ticket, at an address that expires."""
-    ticket_id, message_id = page.request.path_params["id"], page.request.path_params["message"]
-    message = (await ask(page, f"/messages/{message_id}"))["data"]
-    if message["ticketId"] != ticket_id:
-        raise NotFound
-    files = (await ask(page, f"/messages/{message_id}/media"))["data"]["files"]
+    message = await _get_message(page, page.request.path_params["message"])
+    files = (await ask(page, f"/messages/{message['messageId2']}/media"))["data"]["files"]
     params = page.request.query_params
     wanted = [file for place, file in enumerate(files) if str(place) == params.get("number", "0") and file["url"]]
     if not wanted:
@@ -347,8 +345,20 @@ async def open_file(page: PageRequest) -> Response:
     return go_to(urlsplit(wanted[0]["url"]).path if params.get("inline") else wanted[0]["url"])
 
 
+async def _get_message(page: PageRequest, id: str) -> Json:
+    """A message of this ticket."""
+    if not MESSAGE_ID.matches(id):
+        raise NotFound
+    message: Json = (await ask(page, f"/messages/{id}"))["data"]
+    if message["ticketId"] != page.request.path_params["id"]:
+        raise NotFound
+    return message
+
+
 async def get_ticket(page: PageRequest) -> Json:
     id, before = page.request.path_params["id"], page.request.query_params.get("before", "")
+    if not TICKET_ID.matches(id):
+        raise NotFound
     found: Json = (await ask(page, f"/tickets/{id}", {"before": before}))["data"]
     return found
 
@@ -483,17 +493,3 @@ async def _read_ratings(page: PageRequest, ticket: Json) -> Json:
     """What the customer wrote beside the scores, newest first."""
     asked = {"ticketId": ticket["id"], "status": "rated", "limit": "3"}
     return {"ratings": (await ask(page, "/ratings", asked))["data"] if ticket["rating"] else []}
-
-
-def _build_name_marker(team: Team) -> Any:
-    """Marks the agents whom a note mentions, and its links."""
-    people = (agent["name"] for agent in team.agents if agent["active"] and agent["type"] == "human")
-    pattern = mentions.build_pattern(str(escape(name)) for name in people)
-
-    def mark_between(text: str) -> Markup:
-        escaped = str(escape(text))
-        if pattern is None:
-            return Markup(escaped)  # noqa: S704 - escaped above
-        return Markup(pattern.sub(r"<mark>\g<0></mark>", escaped))  # noqa: S704 - escaped above
-
-    return partial(mark_links, mark=mark_between)

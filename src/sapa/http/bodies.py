@@ -3,6 +3,8 @@
 import json
 import re
 from bisect import bisect_left
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
 import msgspec
@@ -34,6 +36,9 @@ _PATTERN = re.compile(r"Expected `str` matching regex '(?P<pattern>.*)'", re.DOT
 _EXPECTED = re.compile(r"Expected `(?P<wanted>[^`]*)`(?P<rule>.*?)(?:, got `(?P<got>[^`]*)`)?")
 _STEP = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
 _find_small_number = re.compile(rb"[0-9][eE]-[0-9]{3}").search
+_find_outermost_day = re.compile(rb'"(?:0001-01-01|9999-12-31)').search
+_LAST_INSTANT = datetime(9999, 12, 31, 23, 59, 59, 999_000, UTC)
+"""Later ones are in the year 10000 once they are rounded to milliseconds."""
 _ESCAPED_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 _TYPE_NAMES = {
@@ -95,6 +100,8 @@ def decode_body(raw: bytes, decoder: BodyDecoder) -> Any:
         body = _decode(raw, decoder)
         if _find_small_number(raw):
             _refuse_vanishing_numbers(raw)
+        if _find_outermost_day(raw):
+            _refuse_instants_without_year(body)
     except msgspec.ValidationError as error:
         raise translate_validation_error(str(error), decoder.type, _find_key(str(error), raw, decoder)) from None
     except RecursionError:
@@ -118,17 +125,43 @@ def encode_own_data(field: str, data: object, most_bytes: int = MOST_BYTES) -> b
 
 def _refuse_vanishing_numbers(raw: bytes) -> None:
     """Those so small that they would be stored as 0, such as in additionalData."""
-    if field := _find_vanishing(json.loads(raw, parse_float=str.encode)):
+    if field := _find_value(json.loads(raw, parse_float=str.encode), _is_vanishing):
         raise Invalid.field(field, "is too small a number. Use at most 300 decimal places")
 
 
-def _find_vanishing(value: Any, path: str = "") -> str | None:
-    """Where such a number is. Numbers with a fraction or an exponent are bytes here."""
-    if isinstance(value, bytes):
-        return path if float(value) == 0 and value.lower().partition(b"e")[0].strip(b"-0.") else None
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+def _is_vanishing(value: Any) -> bool:
+    """Numbers with a fraction or an exponent are bytes here."""
+    return isinstance(value, bytes) and float(value) == 0 and bool(value.lower().partition(b"e")[0].strip(b"-0."))
+
+
+def _refuse_instants_without_year(body: Any) -> None:
+    """Those whose offset leads to the year 0 or 10000 in UTC."""
+    if field := _find_value(body, _has_no_year):
+        raise Invalid.field(field, "must be within the years 1 to 9999 in UTC")
+
+
+def _has_no_year(value: Any) -> bool:
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        return False
+    try:
+        return value.astimezone(UTC) > _LAST_INSTANT
+    except OverflowError:
+        return True
+
+
+def _find_value(value: Any, is_wrong: Callable[[Any], bool], path: str = "") -> str | None:
+    """Where such a value is."""
+    if is_wrong(value):
+        return path
+    inner = _list_inner(value)
     steps = ((f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}".lstrip("."), each) for key, each in inner)
-    return next((found for step, each in steps if (found := _find_vanishing(each, step))), None)
+    return next((found for step, each in steps if (found := _find_value(each, is_wrong, step))), None)
+
+
+def _list_inner(value: Any) -> Iterable[tuple[Any, Any]]:
+    if isinstance(value, msgspec.Struct):
+        return [(field.encode_name, getattr(value, field.name)) for field in msgspec.structs.fields(value)]
+    return value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
 
 
 def _decode(raw: bytes, decoder: BodyDecoder) -> Any:

@@ -223,7 +223,7 @@ async def use_link(database: Database, secret: str, password: str, newcomer: New
 async def change_password(
     database: Database, session: ConsoleSession, present: str, chosen: str, origin: Origin
 ) -> str:
-    """After the present one. Ends all sessions; returns the secret of a new one here."""
+    """After the present one. Ends all sessions and links for a new password; returns the secret of a session here."""
     async with database.connection() as db:
         existing = await queries.find_existing_password(db, session.user_id, NOBODY)
     if existing is None or existing.password_hash is None:
@@ -234,6 +234,7 @@ async def change_password(
         hash = await queue.hash(chosen)
     async with database.transaction() as tx:
         await _replace_password(tx, session.user_id, hash, existing.password_hash)
+        await queries.delete_links_of(tx, session.user_id, session.organisation_id)
         await queries.insert_audit(
             tx, session.organisation_id, None, session.user_id, session.name, "person.password", session.email,
             origin.address,

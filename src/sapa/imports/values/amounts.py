@@ -45,7 +45,7 @@ def refuse_scientific(text: str) -> None:
 
 def parse_amount_cell(text: str, sign: DecimalSign | None = None) -> Decimal:
     """The amount; `sign` is the column's decimal sign where the cell alone does not show it. Raises BadCell."""
-    if text.isascii() and text.isdigit():
+    if len(text) <= LONGEST and text.isascii() and text.isdigit():
         return Decimal(text)
     refuse_scientific(text)
     if _CURRENCY.sub("", text[:LONGEST]).strip() in DASHES:

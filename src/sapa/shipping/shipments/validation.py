@@ -221,10 +221,7 @@ def _parse_number(field: str, value: Decimal, most: Decimal) -> Decimal:
 def _parse_schedule(instant: datetime) -> datetime:
     if instant.tzinfo is None:
         raise Invalid.field("pickupSchedule", "must be an ISO 8601 date-time with an offset")
-    try:
-        return truncate_to_milliseconds(instant)
-    except OverflowError:
-        raise Invalid.field("pickupSchedule", "must be within the years 1 to 9999 in UTC") from None
+    return truncate_to_milliseconds(instant)
 
 
 def _merge_party(company: Company, field: str, stored: Raw | None, patch: Any, store: Party | None) -> Raw | None:
