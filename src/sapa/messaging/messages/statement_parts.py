@@ -14,7 +14,7 @@ MESSAGE = f"""message AS (
 """A new message to the contact of the part `recipient`."""
 
 # The ids are named twice: by a join alone, all messages of the company would be read while the planner knows nothing of
-# a young table. Nor is `provider_id IS NULL` asked: an index would offer all that have none, the failed ones among them.
+# a young table. `provider_id IS NULL` is not asked: an index would offer every message without one, as failed ones are.
 CHANGED = """changed AS (
     UPDATE messages AS m
        SET status = 'sent', accepted_at = a.at, sent_at = a.at, provider_id = a.provider_id, error = NULL,
