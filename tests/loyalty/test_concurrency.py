@@ -8,9 +8,13 @@ from itertools import product
 import httpx
 import pytest
 
+from sapa.access.actions import get_company
+from sapa.customers import actions as customers
+from sapa.customers.types import CustomerPatch
 from sapa.db.pool import Database
 from tests import depth
 from tests.conftest import TLS, Installation
+from tests.db.blocked_calls import start_behind
 from tests.factories import Environments, add_points, make_customer, make_key, make_reservation
 from tests.loyalty.ledger_steps import (
     adjust,
@@ -98,6 +102,18 @@ async def test_the_first_points_of_a_customer_may_come_from_concurrent_calls(san
         assert {response.status_code for response in responses} == {200}
         wallet = await wallet_of(sandbox, customer)
         assert (wallet["availablePoints"], wallet["version"]) == ("20", "20")
+
+
+async def test_a_customer_gets_their_first_points_while_they_are_being_changed(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments, ayu: str
+) -> None:
+    """An order that earns points would otherwise wait for its customer, and a rename of the customer for the order."""
+    async with database.transaction() as tx:
+        shop = await get_company(tx, company.test)
+        await customers.update(tx, shop, ayu, CustomerPatch(first_name="Ayu Lestari"))
+        adjusting = await start_behind(tx, database, adjust(sandbox, ayu, "add", 1))
+        assert adjusting.done()
+    assert (await adjusting).status_code == 200
 
 
 async def test_tiers_that_are_replaced_at_once_are_never_mixed(sandbox: httpx.AsyncClient) -> None:
