@@ -11,7 +11,9 @@ import pytest
 from sapa.access.actions import get_company
 from sapa.customers import actions as customers
 from sapa.customers.types import CustomerPatch
-from sapa.db.pool import Database
+from sapa.db.pool import Database, open_database
+from sapa.loyalty.adjust import adjust_all
+from sapa.loyalty.types import Adjusted, AdjustmentIn
 from tests import depth
 from tests.conftest import TLS, Installation
 from tests.db.blocked_calls import start_behind
@@ -114,6 +116,22 @@ async def test_a_customer_gets_their_first_points_while_they_are_being_changed(
         adjusting = await start_behind(tx, database, adjust(sandbox, ayu, "add", 1))
         assert adjusting.done()
     assert (await adjusting).status_code == 200
+
+
+async def test_the_points_of_several_customers_wait_for_the_first_points_of_one_without_a_deadlock(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments, ayu: str
+) -> None:
+    budi = (await make_customer(sandbox))["id"]
+    await add_points(sandbox, budi, 1)
+    both = [(id, AdjustmentIn(direction="add", points=5)) for id in (ayu, budi)]
+    async with open_database(database.url) as other, database.transaction() as tx:
+        shop = await get_company(tx, company.test)
+        await adjust_all(tx, shop, both[:1])
+        adjusting = await start_behind(tx, database, other.transact(lambda tx: adjust_all(tx, shop, both)))
+        await tx.execute("SET LOCAL lock_timeout = '500ms'")
+        await adjust_all(tx, shop, both[1:])
+    assert all(isinstance(one, Adjusted) for one in await adjusting)
+    assert [(await points_of(sandbox, id))[0] for id in (ayu, budi)] == [10, 11]
 
 
 async def test_tiers_that_are_replaced_at_once_are_never_mixed(sandbox: httpx.AsyncClient) -> None:
