@@ -14,10 +14,12 @@ from sapa.customers.types import CustomerPatch
 from sapa.db.pool import Database, open_database
 from sapa.loyalty.adjust import adjust_all
 from sapa.loyalty.types import Adjusted, AdjustmentIn
+from sapa.orders import actions as orders
+from sapa.orders.types import OrderPatch
 from tests import depth
 from tests.conftest import TLS, Installation
 from tests.db.blocked_calls import start_behind
-from tests.factories import Environments, add_points, make_customer, make_key, make_reservation
+from tests.factories import Environments, add_points, make_customer, make_key, make_order, make_reservation
 from tests.loyalty.ledger_steps import (
     adjust,
     close,
@@ -116,6 +118,22 @@ async def test_a_customer_gets_their_first_points_while_they_are_being_changed(
         adjusting = await start_behind(tx, database, adjust(sandbox, ayu, "add", 1))
         assert adjusting.done()
     assert (await adjusting).status_code == 200
+
+
+async def test_an_order_earns_the_first_points_of_a_customer_who_gets_another_address(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments, ayu: str
+) -> None:
+    order = await make_order(sandbox, customerId=ayu)
+    async with database.transaction() as tx:
+        await tx.execute("SET LOCAL lock_timeout = '500ms'")
+        shop = await get_company(tx, company.test)
+        await orders.update(tx, shop, order["id"], OrderPatch(notes="Lunas"))
+        renaming = sandbox.put(f"/customers/{ayu}", json={"email": "ayu.lestari@example.com"})
+        calling = await start_behind(tx, database, renaming)
+        await adjust_all(tx, shop, [(ayu, AdjustmentIn(direction="add", points=5))])
+    assert (await calling).status_code == 200
+    seen = (await sandbox.get(f"/orders/{order['id']}")).json()["data"]
+    assert (seen["notes"], seen["customer"]["email"]) == ("Lunas", "ayu.lestari@example.com")
 
 
 async def test_the_points_of_several_customers_wait_for_the_first_points_of_one_without_a_deadlock(
