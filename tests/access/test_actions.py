@@ -39,7 +39,8 @@ async def rotate(database: Database, id: str) -> NewKey:
 
 async def revoke(database: Database, id: str) -> ApiKey:
     async with database.transaction() as tx:
-        return await actions.revoke_key(tx, id)
+        key, _ = await actions.revoke_key(tx, id)
+        return key
 
 
 async def get_key(database: Database, id: str) -> ApiKey:

@@ -115,6 +115,7 @@ CROSSING = {
     "sapa.people.profile.queries.MARK_SEEN",
     "sapa.people.profile.queries.CHANGE",
     "sapa.people.profile.queries.FIND_ALERTS",
+    "sapa.people.profile.queries.LOCK_ALERTS",
     "sapa.people.profile.queries.SAVE_ALERTS",
     "sapa.people.profile.queries.LIST_AWAY",
     "sapa.people.profile.queries.MARK_ALERTED",

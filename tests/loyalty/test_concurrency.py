@@ -8,10 +8,18 @@ from itertools import product
 import httpx
 import pytest
 
-from sapa.db.pool import Database
+from sapa.access.actions import get_company
+from sapa.customers import actions as customers
+from sapa.customers.types import CustomerPatch
+from sapa.db.pool import Database, open_database
+from sapa.loyalty.adjust import adjust_all
+from sapa.loyalty.types import Adjusted, AdjustmentIn
+from sapa.orders import actions as orders
+from sapa.orders.types import OrderPatch
 from tests import depth
 from tests.conftest import TLS, Installation
-from tests.factories import Environments, add_points, make_customer, make_key, make_reservation
+from tests.db.blocked_calls import start_behind
+from tests.factories import Environments, add_points, make_customer, make_key, make_order, make_reservation
 from tests.loyalty.ledger_steps import (
     adjust,
     close,
@@ -98,6 +106,50 @@ async def test_the_first_points_of_a_customer_may_come_from_concurrent_calls(san
         assert {response.status_code for response in responses} == {200}
         wallet = await wallet_of(sandbox, customer)
         assert (wallet["availablePoints"], wallet["version"]) == ("20", "20")
+
+
+async def test_a_customer_gets_their_first_points_while_they_are_being_changed(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments, ayu: str
+) -> None:
+    """An order that earns points would otherwise wait for its customer, and a rename of the customer for the order."""
+    async with database.transaction() as tx:
+        shop = await get_company(tx, company.test)
+        await customers.update(tx, shop, ayu, CustomerPatch(first_name="Ayu Lestari"))
+        adjusting = await start_behind(tx, database, adjust(sandbox, ayu, "add", 1))
+        assert adjusting.done()
+    assert (await adjusting).status_code == 200
+
+
+async def test_an_order_earns_the_first_points_of_a_customer_who_gets_another_address(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments, ayu: str
+) -> None:
+    order = await make_order(sandbox, customerId=ayu)
+    async with database.transaction() as tx:
+        await tx.execute("SET LOCAL lock_timeout = '500ms'")
+        shop = await get_company(tx, company.test)
+        await orders.update(tx, shop, order["id"], OrderPatch(notes="Lunas"))
+        renaming = sandbox.put(f"/customers/{ayu}", json={"email": "ayu.lestari@example.com"})
+        calling = await start_behind(tx, database, renaming)
+        await adjust_all(tx, shop, [(ayu, AdjustmentIn(direction="add", points=5))])
+    assert (await calling).status_code == 200
+    seen = (await sandbox.get(f"/orders/{order['id']}")).json()["data"]
+    assert (seen["notes"], seen["customer"]["email"]) == ("Lunas", "ayu.lestari@example.com")
+
+
+async def test_the_points_of_several_customers_wait_for_the_first_points_of_one_without_a_deadlock(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments, ayu: str
+) -> None:
+    budi = (await make_customer(sandbox))["id"]
+    await add_points(sandbox, budi, 1)
+    both = [(id, AdjustmentIn(direction="add", points=5)) for id in (ayu, budi)]
+    async with open_database(database.url) as other, database.transaction() as tx:
+        shop = await get_company(tx, company.test)
+        await adjust_all(tx, shop, both[:1])
+        adjusting = await start_behind(tx, database, other.transact(lambda tx: adjust_all(tx, shop, both)))
+        await tx.execute("SET LOCAL lock_timeout = '500ms'")
+        await adjust_all(tx, shop, both[1:])
+    assert all(isinstance(one, Adjusted) for one in await adjusting)
+    assert [(await points_of(sandbox, id))[0] for id in (ayu, budi)] == [10, 11]
 
 
 async def test_tiers_that_are_replaced_at_once_are_never_mixed(sandbox: httpx.AsyncClient) -> None:

@@ -1,5 +1,6 @@
 """A change that an agent makes is in the audit log as the same change over REST."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -53,3 +54,21 @@ async def test_an_agents_changes_are_audited_as_those_of_other_programs(
         "key.revoked",
     ]
     assert all(entry["address"] and entry["user_id"] is None for entry in by_rest)
+
+
+async def test_what_is_done_again_and_changes_nothing_is_recorded_once(
+    installation: Installation, database: Database, company: Environments
+) -> None:
+    program = await make_key(database, company.live)
+    async with connect(installation, program.raw) as rest:
+        endpoint = (await rest.post("/webhook-endpoints", json={"url": "https://shop.example/hooks"})).json()["data"]
+        key = (await rest.post("/api-keys", json={"name": "lesser", "scopes": ["orders:READ"]})).json()["data"]
+        for method, path, body in [
+            ("POST", f"/webhook-endpoints/{endpoint['id']}/pause", None),
+            ("PUT", f"/api-keys/{key['id']}", {"allowsMcp": False}),
+            ("DELETE", f"/api-keys/{key['id']}", None),
+        ]:
+            answers = await asyncio.gather(*(rest.request(method, path, json=body) for _ in range(4)))
+            assert all(answer.is_success for answer in answers)
+    recorded = [entry["action"] for entry in await list_audit(database, program.id)]
+    assert recorded == ["webhook.created", "key.created", "webhook.paused", "key.mcp_forbidden", "key.revoked"]

@@ -1,6 +1,6 @@
 """Agents and support settings."""
 
-import asyncio
+from collections.abc import Coroutine
 from typing import Any
 
 import pytest
@@ -11,8 +11,8 @@ from sapa.support.agents import actions as agents
 from sapa.support.types import AgentPatch
 from tests.cli.command import sapa
 from tests.conftest import Installation
+from tests.db.blocked_calls import start_behind
 from tests.factories import Environments, make_company, make_key
-from tests.http.wire import eventually
 from tests.messaging.conftest import connect_messaging
 from tests.support.ticket_steps import Desk
 
@@ -177,22 +177,31 @@ async def test_settings(desk: Desk) -> None:
     assert refused.status_code == 400
 
 
+async def deactivate_during(
+    database: Database, company: Environments, agent: int, call: Coroutine[Any, Any, object]
+) -> None:
+    """The call begins before the agent's deactivation is committed."""
+    async with database.transaction() as tx:
+        await agents.update(tx, await get_company(tx, company.test), agent, AgentPatch(active=False))
+        calling = await start_behind(tx, database, call)
+    await calling
+
+
+@pytest.mark.parametrize(("verb", "body"), [("assign", {}), ("replies", {"body": "Halo"})])
 async def test_no_ticket_goes_to_an_agent_who_is_just_deactivated(
+    desk: Desk, database: Database, company: Environments, verb: str, body: dict[str, str]
+) -> None:
+    agent, ticket = await desk.create_agent(), await desk.receive()
+    await deactivate_during(database, company, agent, desk.act(ticket, verb, 409, agentId=agent, **body))
+    assert (await desk.look(ticket))["agentId"] is None
+
+
+async def test_no_reopened_ticket_goes_back_to_an_agent_who_is_just_deactivated(
     desk: Desk, database: Database, company: Environments
 ) -> None:
     agent, ticket = await desk.create_agent(), await desk.receive()
-    async with database.transaction() as tx:
-        own = await tx.fetchval("SELECT pg_backend_pid()")
-        await agents.update(tx, await get_company(tx, company.test), agent, AgentPatch(active=False))
-        assigned = asyncio.create_task(desk.act(ticket, "assign", 409, agentId=agent))
-
-        async def is_waiting() -> bool | None:
-            async with database.connection() as db:
-                waiting = await db.fetchval(
-                    "SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY(pg_blocking_pids(pid))", own
-                )
-            return True if waiting or assigned.done() else None
-
-        await eventually(is_waiting)
-    await assigned
-    assert (await desk.look(ticket))["agentId"] is None
+    await desk.reply(ticket, agent)
+    await desk.act(ticket, "resolve")
+    await deactivate_during(database, company, agent, desk.act(ticket, "reopen"))
+    seen = await desk.look(ticket)
+    assert (seen["status"], seen["agentId"]) == ("open", None)

@@ -5,6 +5,11 @@ from typing import Any
 
 import pytest
 
+from sapa.access.actions import get_company
+from sapa.db.pool import Database
+from sapa.support import tickets as tickets_actions
+from tests.db.blocked_calls import start_behind
+from tests.factories import Environments
 from tests.http.samples import root_of
 from tests.messaging.inbound.test_actions import SENDERS
 from tests.support.test_filing import put
@@ -51,6 +56,26 @@ async def test_many_tickets_change_at_once(desk: Desk) -> None:
         assert answer.status_code == 400
     too_many = {"ids": [unknown] * 101, "actions": {}}
     assert (await desk.client.post("/tickets/bulk", json=too_many)).status_code == 400
+
+
+async def test_bulk_actions_wait_for_a_ticket_without_a_deadlock(
+    desk: Desk, database: Database, company: Environments
+) -> None:
+    """Tickets share the figures of their agent: a call that has one ticket must not wait for the figures that a bulk
+    action has while it waits for the ticket."""
+    sari = await desk.create_agent()
+    tickets = [await desk.receive(sender=f"+62811111114{n}") for n in range(2)]
+    for ticket in tickets:
+        await desk.reply(ticket, sari)
+    first, last = sorted(ticket["id"] for ticket in tickets)
+    async with database.transaction() as tx:
+        shop = await get_company(tx, company.test)
+        await tickets_actions.assign(tx, shop, last, None)
+        resolving = desk.post("/tickets/bulk", ids=[first, last], actions={"resolve": True}, actorId=sari)
+        calling = await start_behind(tx, database, resolving)
+        await tx.execute("SET LOCAL lock_timeout = '500ms'")
+        await tickets_actions.resolve(tx, shop, last, sari)
+    assert [outcome["error"] for outcome in await calling] == [None, None]
 
 
 async def test_bulk_actions_at_once_end_in_one_state(desk: Desk) -> None:

@@ -214,12 +214,14 @@ async def change_key(tx: Tx, company_id: int, id: str, body: KeyIn) -> ApiKey:
     return await queries.get_key(tx, id)
 
 
-async def revoke_key(tx: Tx, id: str) -> ApiKey:
-    """Stops a key on every process within a second; revoking it again changes nothing."""
+async def revoke_key(tx: Tx, id: str) -> tuple[ApiKey, bool]:
+    """Stops a key on every process within a second. The key, and whether it is only revoked now: revoking it again
+    changes nothing."""
     key = await queries.get_key(tx, id)
-    await queries.revoke_key(tx, key.company_id, id)
-    await announce_change(tx, key.company_id)
-    return await queries.get_key(tx, id)
+    is_new = await queries.revoke_key(tx, key.company_id, id)
+    if is_new:
+        await announce_change(tx, key.company_id)
+    return await queries.get_key(tx, id), is_new
 
 
 async def read_clock(db: Connection, company_id: int) -> CompanyClock:

@@ -188,7 +188,7 @@ UPDATE_KEY = sql(
      WHERE company_id = $1 AND id = $2 AND status = 'active'"""
 )
 
-REVOKE_KEY = sql("UPDATE api_keys SET status = 'revoked' WHERE company_id = $1 AND id = $2")
+REVOKE_KEY = sql("UPDATE api_keys SET status = 'revoked' WHERE company_id = $1 AND id = $2 AND status <> 'revoked'")
 
 # The old key stops after its grace period, or when it expires if that is earlier. In company time.
 REPLACE_KEY = sql(
@@ -396,8 +396,9 @@ async def update_key(
     return await UPDATE_KEY.run(tx, company_id, id, name, scopes, products, allow_list, rate_limit) == 1
 
 
-async def revoke_key(tx: Tx, company_id: int, id: str) -> None:
-    await REVOKE_KEY.run(tx, company_id, id)
+async def revoke_key(tx: Tx, company_id: int, id: str) -> bool:
+    """False if it was revoked before."""
+    return await REVOKE_KEY.run(tx, company_id, id) == 1
 
 
 async def replace_key(tx: Tx, company_id: int, id: str, successor: str, grace_seconds: float) -> bool:

@@ -77,7 +77,7 @@ def update(
 @app.command()
 def revoke(id: Id, json: AsJson = False) -> None:
     """Revoke a key; it stops working at once."""
-    show(transact(lambda tx: actions.revoke_key(tx, id)), json, "Key revoked", ["id", "name", "status"])
+    show(transact(lambda tx: actions.revoke_key(tx, id))[0], json, "Key revoked", ["id", "name", "status"])
 
 
 @app.command("list")

@@ -139,7 +139,8 @@ def update(
 @app.command()
 def pause(id: Id, json: AsJson = False) -> None:
     """Hold an endpoint's deliveries until it is resumed."""
-    _show(_with_endpoint(id, lambda tx, vault, company: actions.pause(tx, vault, company, id)), json, "Endpoint paused")
+    endpoint, _ = _with_endpoint(id, lambda tx, vault, company: actions.pause(tx, vault, company, id))
+    _show(endpoint, json, "Endpoint paused")
 
 
 @app.command()

@@ -150,8 +150,9 @@ async def set_mcp(page: PageRequest) -> Response:
 async def revoke_key(page: PageRequest) -> Response:
     async with page.context.database.transaction() as tx:
         key = await _get_key(tx, page)
-        await access.revoke_key(tx, key.id)
-        await page.record(tx, "key.revoked", key.name)
+        _, is_new = await access.revoke_key(tx, key.id)
+        if is_new:
+            await page.record(tx, "key.revoked", key.name)
     return go_to(page.path("/keys"))
 
 

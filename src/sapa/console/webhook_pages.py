@@ -230,8 +230,9 @@ def _read_instant(page: PageRequest, name: str) -> datetime | None:
 async def pause_webhook(page: PageRequest) -> Response:
     id = page.request.path_params["id"]
     async with page.context.database.transaction() as tx:
-        endpoint = await webhooks.pause(tx, page.context.vault, page.company_id, id)
-        await page.record(tx, "webhook.paused", endpoint.url)
+        endpoint, is_new = await webhooks.pause(tx, page.context.vault, page.company_id, id)
+        if is_new:
+            await page.record(tx, "webhook.paused", endpoint.url)
     return go_to(page.path(f"/webhooks/{id}"))
 
 

@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from sapa.customers import queries, subscriptions
 from sapa.customers.edit_log import build_edit_log
-from sapa.customers.profile import Profile, build_profile, profile_of, revise_profile
+from sapa.customers.profile import Profile, build_customer, build_profile, profile_of, revise_profile
 from sapa.customers.subscriptions import ConsentProofIn, ProfileChange
 from sapa.customers.types import (
     Customer,
@@ -193,9 +193,12 @@ async def _write(tx: Tx, company: Company, customer: Customer, profile: Profile,
     before = profile_of(customer)
     if profile == before:
         return customer
-    ref, customer = build_ref(customer), await _store(tx, company, customer.id, before, profile)
-    if build_ref(customer) != ref:
-        await publish(tx, company, CustomerRenamed(build_ref(customer)))
+    renamed = build_ref(build_customer(customer.id, profile, customer.updated_at))
+    if renamed != build_ref(customer):
+        # Before a new e-mail address or phone number locks the customer's key: who pays an order needs the key for the
+        # first points, and has the order.
+        await publish(tx, company, CustomerRenamed(renamed))
+    customer = await _store(tx, company, customer.id, before, profile)
     log = build_edit_log(before, profile)
     entry = NewTimelineEntry(customer.id, "customer_updated", edit_log=log, actor_name=actor.name)
     await timeline.announce(tx, company, [CustomerUpdated(customer)], [entry], are_known=True)

@@ -24,10 +24,10 @@ LIST_REFS = sql(
     row=CustomerRef,
 )
 
-LOCK = sql(f"SELECT {COLUMNS} FROM customers WHERE company_id = $1 AND id = $2 FOR UPDATE", row=Customer)
+LOCK = sql(f"SELECT {COLUMNS} FROM customers WHERE company_id = $1 AND id = $2 FOR NO KEY UPDATE", row=Customer)
 
 LOCK_BY_EXTERNAL_ID = sql(
-    f"SELECT {COLUMNS} FROM customers WHERE company_id = $1 AND external_id = $2 FOR UPDATE", row=Customer
+    f"SELECT {COLUMNS} FROM customers WHERE company_id = $1 AND external_id = $2 FOR NO KEY UPDATE", row=Customer
 )
 
 # A shared lock keeps the name from changing while it is copied to another table.
@@ -131,14 +131,14 @@ LOCK_MANY = sql(
      CROSS JOIN LATERAL (
            SELECT {COLUMNS} FROM customers
             WHERE company_id = $1 AND external_id BETWEEN requested.own AND requested.own
-            ORDER BY external_id LIMIT 1 FOR UPDATE) AS c
+            ORDER BY external_id LIMIT 1 FOR NO KEY UPDATE) AS c
     UNION ALL
     SELECT {COLUMNS}
       FROM unnest($3::text[]) AS requested (ours)
      CROSS JOIN LATERAL (
            SELECT {COLUMNS} FROM customers
             WHERE company_id = $1 AND id BETWEEN requested.ours AND requested.ours
-            ORDER BY id LIMIT 1 FOR UPDATE) AS c""",
+            ORDER BY id LIMIT 1 FOR NO KEY UPDATE) AS c""",
     row=Customer,
 )
 
@@ -161,7 +161,7 @@ def _build_by_contact(columns: str, lock: str) -> str:
             ORDER BY phone_number LIMIT 1 {lock}) AS c"""
 
 
-LOCK_MANY_BY_CONTACT = sql(_build_by_contact(COLUMNS, "FOR UPDATE"), row=Customer)
+LOCK_MANY_BY_CONTACT = sql(_build_by_contact(COLUMNS, "FOR NO KEY UPDATE"), row=Customer)
 
 # Their names cannot change while they are copied to orders.
 SHARE_MANY_BY_CONTACT = sql(_build_by_contact(", ".join(CustomerRef.__struct_fields__), "FOR SHARE"), row=CustomerRef)

@@ -38,13 +38,15 @@ _SHOWN = {
 ENTRY_COLUMNS = ", ".join(_SHOWN.get(name, name) for name in LedgerEntry.__struct_fields__)
 
 # A wallet is as old as its customer, though it is stored at its first use. A concurrent delete of the customer waits
-# for the lock, and then finds the wallet.
+# for the lock, and then finds the wallet. Whoever needs several wallets creates those that are missing before locking
+# any: an insert waits for another one of the same wallet, out of the order in which wallets are locked.
 CREATE_WALLETS = sql(
     """
     INSERT INTO loyalty_wallets (company_id, id, customer_id, created_at, updated_at)
     SELECT $1, w.id, c.id, c.created_at, c.created_at
       FROM unnest($2::text[], $3::text[]) AS w (id, customer_id)
       JOIN customers c ON c.company_id = $1 AND c.id = w.customer_id
+     WHERE NOT EXISTS (SELECT FROM loyalty_wallets l WHERE l.company_id = $1 AND l.id = w.id)
      ORDER BY w.id
        FOR KEY SHARE OF c
         ON CONFLICT DO NOTHING"""

@@ -123,6 +123,7 @@ async def begin_update(
     """Applies the edits, then the requested action; both or neither."""
     if body.resolve_booking is not None and body.trigger_booking:
         raise Invalid.field("triggerBooking", "cannot be combined with resolveBooking; send one of them")
+    await stores.lock_named(tx, company, body.store_location_id)
     before = await shipments.lock_shipment(tx, company.id, id)
     is_booking = body.trigger_booking and before.shipping_status in BOOKABLE
     facts = await _look_up(context, tx, company, before.provider, before, body, is_booking, pickup_cities)

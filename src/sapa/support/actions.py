@@ -107,7 +107,7 @@ async def find_next_owner(tx: Tx, company: Company, locked: LockedTicket) -> Age
     """The owner of a reopened ticket."""
     settings = await agents.get_settings(tx, company)
     return (
-        await agents.find_active_agent(tx, company, locked.agent_id) if settings.reopen_assignee == "previous" else None
+        await agents.find_next_owner(tx, company, locked.agent_id) if settings.reopen_assignee == "previous" else None
     )
 
 
@@ -180,6 +180,8 @@ async def link_outbound(tx: Tx, company: Company, message: OutboundMessage) -> T
     agent = await agents.get_active_agent(tx, company, message.agent_id)
     if message.seen_sequence is not None:
         await _check_seen(tx, company, locked, agent, message.seen_sequence, message.body)
+    if _can_claim(locked, agent):
+        agent = await agents.get_next_owner(tx, company, agent.id)
     change, at = TicketChange(locked), message.at or (await read_clock(tx, company.id)).now
     is_taken = _claim(change, agent, at)
     change.record_outbound(at, agent, message.message_id, message.body, is_handover=message.is_handover)
@@ -239,14 +241,17 @@ async def _find_locked_ticket(tx: Tx, company: Company, message: OutboundMessage
 def _claim(change: TicketChange, agent: Agent, at: datetime) -> bool:
     """Whether the agent became the owner: an unowned ticket goes to the first agent who answers, an AI agent's ticket
     to the first human."""
-    locked = change.locked
-    if agent.type == "ai" and locked.ai_paused:
+    if agent.type == "ai" and change.locked.ai_paused:
         raise TakenOver
-    is_free = locked.agent_id is None or (locked.agent_type == "ai" and agent.type == "human")
-    if locked.is_active and is_free:
+    if _can_claim(change.locked, agent):
         change.assign(at, agent)
         return True
     return False
+
+
+def _can_claim(locked: LockedTicket, agent: Agent) -> bool:
+    is_free = locked.agent_id is None or (locked.agent_type == "ai" and agent.type == "human")
+    return locked.is_active and is_free
 
 
 async def _write_owner(tx: Tx, company: Company, change: TicketChange, is_new: bool) -> None:

@@ -172,6 +172,18 @@ async def test_a_companys_own_words_and_replies(
     assert (await shop.get("/consent-settings")).json()["data"] == saved
 
 
+async def test_concurrent_changes_of_different_settings_all_arrive(shop: httpx.AsyncClient) -> None:
+    for number in range(3):
+        wanted = {
+            "stopWords": [f"Jangan {number}"], "startWords": [f"Mulai {number}"], "stopReply": f"Baik {number}",
+            "startReply": f"Halo {number}", "automaticMarketing": ["not_refused", "subscribed"][number % 2],
+        }  # fmt: skip
+        patches = [{name: value} for name, value in wanted.items()]
+        changed = await asyncio.gather(*(shop.put("/consent-settings", json=patch) for patch in patches))
+        assert [response.status_code for response in changed] == [200] * len(patches)
+        assert (await shop.get("/consent-settings")).json()["data"] == wanted
+
+
 async def test_nothing_that_a_program_does_lifts_a_stop_by_the_person(
     sandbox: httpx.AsyncClient, shop: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:

@@ -7,13 +7,17 @@ import httpx
 import msgspec
 import pytest
 
+from sapa.access.actions import get_company
 from sapa.context import AppContext
 from sapa.db.pool import Database
 from sapa.shipping import actions
+from sapa.shipping.stores import actions as stores
+from sapa.shipping.stores.types import StoreLocationPatch
 from sapa.shipping.types import ShipmentIn
 from sapa.values.company import Company
+from tests.db.blocked_calls import start_behind
 from tests.factories import Environments
-from tests.shipping.parcels import PATIENCE, body_of, create, error_of, field_of, get, list_events
+from tests.shipping.parcels import PATIENCE, body_of, change, create, error_of, field_of, get, list_events
 
 STORE: dict[str, Any] = {
     "name": "Gudang Menteng", "contactName": "Budi Santoso", "phone": "0812-3456-7890", "email": "gudang@example.com",
@@ -109,6 +113,21 @@ async def test_deleting_a_store_clears_it_from_its_shipments(
         "storeLocationId"
     )
     assert (await sandbox.get(PATH)).json()["meta"]["total"] == 1
+
+
+async def test_a_shipment_gets_a_store_that_is_being_deleted_without_a_deadlock(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    store = (await make_store(sandbox))["id"]
+    shipment = await create(sandbox, "custom", storeLocationId=store)
+    async with database.transaction() as tx:
+        await tx.execute("SET LOCAL lock_timeout = '500ms'")
+        shop = await get_company(tx, company.test)
+        await stores.update(tx, shop, store, StoreLocationPatch(name="Gudang"))
+        changing = await start_behind(tx, database, change(sandbox, shipment["id"], storeLocationId=store))
+        await stores.delete(tx, shop, store)
+    assert field_of(await changing) == "storeLocationId"
+    assert (await get(sandbox, shipment["id"]))["storeLocationId"] is None
 
 
 async def is_in_the_way(database: Database, pid: int) -> bool:

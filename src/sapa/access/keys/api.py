@@ -80,7 +80,7 @@ async def update_api_key(call: Call, id: KeyId, body: ApiKeyPatch) -> ApiKey:
         changed = await actions.change_key(call.db, call.company.id, key.id, wanted)
         check_rights(own, changed)
         await actions.record_change(call.db, call.key, call.address, "key.changed", changed.name)
-    if body.allows_mcp is not UNSET:
+    if body.allows_mcp is not UNSET and body.allows_mcp != key.allows_mcp:
         changed = await actions.set_mcp(call.db, key.id, body.allows_mcp)
         if changed.allows_mcp:
             check_rights(own, changed)
@@ -117,8 +117,9 @@ async def revoke_api_key(call: Call, id: KeyId) -> None:
     environment, also itself. Revoking it again changes nothing.
     """
     key = await actions.get_key(call.db, call.company.id, id)
-    await actions.revoke_key(call.db, key.id)
-    await actions.record_change(call.db, call.key, call.address, "key.revoked", key.name)
+    _, is_new = await actions.revoke_key(call.db, key.id)
+    if is_new:
+        await actions.record_change(call.db, call.key, call.address, "key.revoked", key.name)
 
 
 def _merge(key: ApiKey, body: ApiKeyPatch) -> KeyIn:

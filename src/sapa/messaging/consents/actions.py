@@ -431,7 +431,7 @@ async def get_settings(db: Connection, company: Company) -> ConsentSettings:
 
 async def change_settings(tx: Tx, company: Company, patch: ConsentSettingsPatch) -> ConsentSettings:
     """Raises Invalid for a word without letters, or one that would mean both."""
-    settings = merge_patch(await get_settings(tx, company), patch)
+    settings = merge_patch(await queries.find_locked_settings(tx, company.id) or DEFAULT_SETTINGS, patch)
     stops = _check_words("stopWords", settings.stop_words, set(map(normalise, START_WORDS)))
     _check_words("startWords", settings.start_words, stops | set(map(normalise, STOP_WORDS)))
     await queries.save_settings(tx, company.id, settings, (await read_clock(tx, company.id)).real)

@@ -164,6 +164,9 @@ DELETE_RECORDS = sql("DELETE FROM consent_records WHERE company_id = $1 AND kind
 
 FIND_SETTINGS = sql(f"SELECT {SETTINGS_COLUMNS} FROM consent_settings WHERE company_id = $1", row=ConsentSettings)
 
+# One change at a time, so that two that change different fields both remain.
+LOCK_SETTINGS = sql("SELECT pg_advisory_xact_lock(hashtextextended('consent settings of ' || $1::bigint, 0))")
+
 SAVE_SETTINGS = sql(
     f"""
     INSERT INTO consent_settings (company_id, {SETTINGS_COLUMNS}, updated_at)
@@ -265,6 +268,12 @@ async def delete_of_customer(tx: Tx, company_id: int, customer_id: str) -> None:
 
 async def find_settings(db: Connection, company_id: int) -> ConsentSettings | None:
     return await FIND_SETTINGS.find(db, company_id)
+
+
+async def find_locked_settings(tx: Tx, company_id: int) -> ConsentSettings | None:
+    """Nobody else changes them until the transaction ends."""
+    await LOCK_SETTINGS.value(tx, company_id)
+    return await FIND_SETTINGS.find(tx, company_id)
 
 
 async def save_settings(tx: Tx, company_id: int, settings: ConsentSettings, now: datetime) -> None:

@@ -58,6 +58,12 @@ async def get_alerts(db: Connection, organisation_id: int, user_id: int) -> Aler
     return DEFAULTS if stored is None else read_alerts(stored)
 
 
+async def lock_alerts(tx: Tx, organisation_id: int, user_id: int) -> AlertSettings:
+    """Like `get_alerts`, to change some of them: nobody else changes them until the transaction ends."""
+    stored = await queries.find_locked_alerts(tx, organisation_id, user_id)
+    return DEFAULTS if stored is None else read_alerts(stored)
+
+
 async def save_alerts(tx: Tx, organisation_id: int, user_id: int, alerts: AlertSettings) -> None:
     if unknown := [kind for kind in alerts.kinds if kind not in KINDS]:
         raise Invalid.field("kinds", f"must be among {', '.join(KINDS)}; {unknown[0]} is not")

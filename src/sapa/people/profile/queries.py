@@ -37,6 +37,8 @@ CHANGE = sql("UPDATE users SET name = $2, time_zone = $3, currency = $4 WHERE id
 
 FIND_ALERTS = sql("SELECT alerts FROM memberships WHERE organisation_id = $1 AND user_id = $2", crosses=DIRECTORY)
 
+LOCK_ALERTS = sql(f"{FIND_ALERTS.text} FOR NO KEY UPDATE", crosses=DIRECTORY)
+
 SAVE_ALERTS = sql(
     "UPDATE memberships SET alerts = $3::text::json WHERE organisation_id = $1 AND user_id = $2", crosses=DIRECTORY
 )
@@ -86,6 +88,12 @@ async def change(tx: Tx, user_id: int, name: str, time_zone: str | None, currenc
 
 async def find_alerts(db: Connection, organisation_id: int, user_id: int) -> str | None:
     alerts: str | None = await FIND_ALERTS.value(db, organisation_id, user_id)
+    return alerts
+
+
+async def find_locked_alerts(tx: Tx, organisation_id: int, user_id: int) -> str | None:
+    """Nobody else changes them until the transaction ends."""
+    alerts: str | None = await LOCK_ALERTS.value(tx, organisation_id, user_id)
     return alerts
 
 

@@ -26,6 +26,13 @@ async def find_sender(
     return None if default is None else (default.id, build_sender(default))
 
 
+async def lock_named(tx: Tx, company: Company, id: str | None | UnsetType) -> None:
+    """Keeps a store that a shipment is to get, if there is one. Call it before locking the shipment: the deletion of a
+    store locks the store, then its shipments."""
+    if isinstance(id, str) and LOCATION_ID.matches(id):
+        await queries.find_locked_store(tx, company.id, id)
+
+
 def build_sender(store: StoreLocation) -> Party:
     fields = {name: getattr(store, name) for name in Party.__struct_fields__ if name not in {"name", "coordinates"}}
     spot = None if store.coordinates is None else msgspec.json.decode(store.coordinates, type=Spot)

@@ -97,9 +97,9 @@ def _check_active(agent: Agent | None, id: int, field: str) -> Agent:
     return agent
 
 
-async def find_active_agent(db: Connection, company: Company, id: int | None) -> Agent | None:
-    """None if the agent does not exist or is not active."""
-    agent = await find_agent(db, company, id)
+async def find_next_owner(tx: Tx, company: Company, id: int | None) -> Agent | None:
+    """Like `get_next_owner`; None if the agent does not exist or is not active."""
+    agent = None if id is None else await queries.find_share_locked_agent(tx, company.id, id)
     return agent if agent is not None and agent.active else None
 
 

@@ -29,7 +29,7 @@ async def change_settings(
     changes = {name: value for name, value in asdict(patch).items() if value is not UNSET}
     if "kinds" in changes:
         changes["kinds"] = tuple(dict.fromkeys(changes["kinds"]))
-    alerts = replace(await profile.get_alerts(tx, organisation_id, user_id), **changes)
+    alerts = replace(await profile.lock_alerts(tx, organisation_id, user_id), **changes)
     await profile.save_alerts(tx, organisation_id, user_id, alerts)
     return _build(alerts)
 

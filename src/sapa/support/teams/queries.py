@@ -45,7 +45,13 @@ DELETE = sql(
 
 LOCK = sql(f"SELECT {COLUMNS} FROM teams WHERE company_id = $1 AND id = $2 FOR SHARE", row=AgentTeam)
 
-REMOVE_FROM_TICKETS = sql("UPDATE tickets SET team_id = NULL WHERE company_id = $1 AND team_id = $2")
+# In the order in which all who change several tickets lock them.
+REMOVE_FROM_TICKETS = sql(
+    """
+    UPDATE tickets SET team_id = NULL
+     WHERE company_id = $1 AND id = ANY(ARRAY(
+           SELECT id FROM tickets WHERE company_id = $1 AND team_id = $2 ORDER BY id FOR UPDATE))"""
+)
 
 LISTING = Listing(
     "teams",

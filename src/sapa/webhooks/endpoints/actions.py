@@ -90,10 +90,12 @@ def _keep_headers(vault: Vault, locked: StoredEndpoint, url: str) -> dict[str, s
     return headers
 
 
-async def pause(tx: Tx, vault: Vault, company_id: int, id: str) -> WebhookEndpoint:
-    """Holds deliveries until the endpoint is resumed. Pausing it again changes nothing."""
+async def pause(tx: Tx, vault: Vault, company_id: int, id: str) -> tuple[WebhookEndpoint, bool]:
+    """Holds deliveries until the endpoint is resumed. The endpoint, and whether it is only paused now: pausing it again
+    changes nothing."""
     await queries.lock_lane(tx, company_id, id)
-    return build_endpoint(vault, await queries.pause_endpoint(tx, company_id, id))
+    is_new = await queries.pause_endpoint(tx, company_id, id)
+    return build_endpoint(vault, await queries.get_endpoint(tx, company_id, id)), is_new
 
 
 async def resume(tx: Tx, vault: Vault, company_id: int, id: str, missed: Missed) -> WebhookEndpoint:

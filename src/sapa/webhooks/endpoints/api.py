@@ -115,8 +115,9 @@ async def rotate_webhook_secret(
 )
 async def pause_webhook_endpoint(call: Call, id: EndpointId) -> WebhookEndpoint:
     """Hold an endpoint's deliveries until it is resumed. Pausing it again changes nothing."""
-    endpoint = await actions.pause(call.db, call.context.vault, call.company.id, id)
-    await access.record_change(call.db, call.key, call.address, "webhook.paused", endpoint.url)
+    endpoint, is_new = await actions.pause(call.db, call.context.vault, call.company.id, id)
+    if is_new:
+        await access.record_change(call.db, call.key, call.address, "webhook.paused", endpoint.url)
     return endpoint
 
 

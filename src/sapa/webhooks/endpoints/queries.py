@@ -206,9 +206,9 @@ async def lock_lane(tx: Tx, company_id: int, id: str) -> None:
     await LOCK_LANE.value(tx, company_id, id)
 
 
-async def pause_endpoint(tx: Tx, company_id: int, id: str) -> StoredEndpoint:
-    await PAUSE.run(tx, company_id, id)
-    return await get_endpoint(tx, company_id, id)
+async def pause_endpoint(tx: Tx, company_id: int, id: str) -> bool:
+    """False if it is paused already, or does not exist."""
+    return await PAUSE.run(tx, company_id, id) == 1
 
 
 async def resume_endpoint(tx: Tx, company_id: int, id: str, missed: str, statuses: Sequence[str]) -> bool:
