@@ -4,16 +4,18 @@ from datetime import timedelta
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from sapa.access import actions as access
 from sapa.db.pool import Connection, Database, Tx
 from sapa.loyalty import actions
 from sapa.loyalty.adjust import adjust as adjust_points
-from sapa.loyalty.expiry import jobs
+from sapa.loyalty.expiry import jobs, queries
 from sapa.loyalty.ledger import MOST_EXPIRE_ENTRIES
 from sapa.loyalty.queries import FEW_LOTS
 from sapa.loyalty.types import AdjustmentIn
+from tests.db.query_plans import get_range, scans
 from tests.factories import Environments, make_customer, make_reservation
 from tests.loyalty.conftest import MoveClock
 from tests.loyalty.ledger_steps import adjust, drift_of, history_of, points_of
@@ -151,3 +153,14 @@ async def test_the_first_lots_are_spent_however_many_there_are(
         )
     assert [row[0] for row in rows] == [0] * points + [1] * (FEW_LOTS + 5 - points)
     assert await drift_of(sandbox) == []
+
+
+async def test_lots_that_are_not_due_are_not_read_for_those_that_are(
+    api: httpx.AsyncClient, database: Database, company: Environments, owner: Connection
+) -> None:
+    await make_lots(api, database, company, 2_000)
+    await owner.execute("ANALYZE loyalty_lots, companies")
+    async with database.connection() as db:
+        plan = msgspec.json.decode(await db.fetchval(f"EXPLAIN (FORMAT JSON) {queries.LIST_DUE.text}", 200, []))
+    ranges = [get_range(scan) for scan in scans(plan[0]["Plan"], "loyalty_lots")]
+    assert ["expires_at" in searched for searched in ranges] == [True, True]

@@ -1,19 +1,24 @@
+import json
 import random
 from datetime import UTC, datetime
 from itertools import product
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sapa.db.listing import MOST_GATHERED
 from sapa.db.pool import Database, open_database
 from sapa.orders.api import LAST_TEXT, build_end
+from sapa.orders.queries import LISTING
 from sapa.values.text_folding import fold
 from tests import depth
 from tests.conftest import Installation, connect
 from tests.customers.test_api import refusal
+from tests.db.query_plans import get_range, scans
 from tests.factories import Environments, make_company, make_customer, make_key, make_order
 
 RESTORE = "SELECT pg_restore_relation_stats('schemaname', 'public', 'relname', 'orders', 'reltuples', $1::real)"
@@ -329,3 +334,54 @@ async def test_orders_are_sorted_by_their_total_with_and_without_a_filter(api: h
     active = await walk(api, limit=2, sort="total:desc", status="active")
     assert [order["total"] for order in active] == [30_000, 9_999, 5_000, 5_000]
     refusal(await api.get("/orders", params={"sort": "total"}), 400, "VALIDATION_ERROR")
+
+
+MANY = """
+    INSERT INTO orders (company_id, id, order_id, order_number, status, fulfillment_status, financial_status, total,
+                        subtotal, total_paid, total_refunded, outstanding, currency, line_items, tags, customer_text,
+                        recorded_cell)
+    SELECT $1, 'order_' || n, n::text, n::text, status, 'fulfilled', 'pending', n, n, 0, 0, n, 'IDR', '[]', '{}', '',
+           status || '/fulfilled/pending'
+      FROM (SELECT n, CASE WHEN n % 7 = 0 THEN 'cancelled' ELSE 'active' END AS status
+              FROM generate_series(1, $2::int) AS n) AS numbered"""
+CELLS = """
+    INSERT INTO counter_deltas (company_id, counter, cell, delta)
+    SELECT company_id, 'orders', cell, count(*) FROM orders WHERE company_id = $1 GROUP BY company_id, cell"""
+
+
+class ReadingConnection:
+    """Passes everything on, and keeps the statements."""
+
+    def __init__(self, db: Any) -> None:
+        self._db = db
+        self.statements: list[tuple[str, tuple[object, ...]]] = []
+
+    async def fetch(self, text: str, *parameters: object, **options: Any) -> Any:
+        self.statements.append((text, parameters))
+        return await self._db.fetch(text, *parameters, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._db, name)
+
+
+@pytest.mark.parametrize("count", [70, MOST_GATHERED + 1_000], ids=["few", "many"])
+async def test_orders_of_a_status_are_found_by_total_in_one_walk(
+    database: Database, company: Environments, count: int
+) -> None:
+    """Not in one walk for each pair of a fulfillment and a payment status, most of which no order has."""
+    async with database.transaction() as tx:
+        await tx.execute(MANY, company.live, count)
+        await tx.execute(CELLS, company.live)
+    cells = [f"active/{fulfilled}/{paid}" for fulfilled, paid in product(FULFILLED, PAID)]
+    active = [n for n in range(1, count + 1) if n % 7]
+    async with database.connection() as connection:
+        db: Any = ReadingConnection(connection)
+        for offset in (0, 20):
+            found, total = await LISTING.page(db, company.live, {"cells": cells}, "total:asc", 20, offset)
+            assert ([json.loads(bytes(order.to_json()))["orderNumber"] for order in found], total) == (
+                [str(n) for n in active[offset : offset + 20]], len(active)
+            )  # fmt: skip
+        for text, parameters in db.statements:
+            plan = msgspec.json.decode(await connection.fetchval(f"EXPLAIN (ANALYZE, FORMAT JSON) {text}", *parameters))
+            walks = [scan for scan in scans(plan[0]["Plan"], "orders") if "cell" in scan.get("Filter", get_range(scan))]
+            assert [scan["Actual Loops"] for scan in walks] == [1]

@@ -58,6 +58,30 @@ async def test_teams_have_agents(desk: Desk) -> None:
     assert (await desk.look(ticket))["teamId"] is None
 
 
+FILED = """
+    INSERT INTO tickets (company_id, id, source, connection_id, contact_id, identity, client_number, connected_number,
+                         status, last_message_at, silent_since, resolved_at, created_at, updated_at, label_ids, team_id)
+    SELECT $1, 'tkt_' || n, 'MSGAPP_CLOUD', 'none', 'none', '', '', '', 'resolved', now(), now(), now(), now(), now(),
+           ARRAY[$2, 'lab_other'], $3
+      FROM generate_series(1, 1200) AS n"""
+
+
+async def test_many_tickets_lose_a_deleted_label_and_team_in_several_transactions(
+    desk: Desk, database: Database, company: Environments
+) -> None:
+    label, team = await desk.post("/labels", 201, name="Retur"), await desk.post("/teams", 201, name="Gudang")
+    async with database.transaction() as tx:
+        await tx.execute(FILED, company.test, label["id"], team["id"])
+    for path, column, left in ((f"/labels/{label['id']}", "label_ids", ["lab_other"]),
+                               (f"/teams/{team['id']}", "team_id", None)):  # fmt: skip
+        assert (await desk.client.delete(path)).status_code == 204
+        assert (await desk.client.delete(path)).status_code == 404
+        async with database.connection() as db:
+            found = await db.fetch(f"SELECT {column}, xmin::text FROM tickets WHERE company_id = $1", company.test)
+        assert [one for one, _ in found] == [left] * 1200
+        assert len({transaction for _, transaction in found}) > 1, "no ticket is locked until all are changed"
+
+
 async def test_a_ticket_is_filed(desk: Desk, database: Database, company: Environments) -> None:
     sari = await desk.create_agent()
     label, team = await desk.post("/labels", 201, name="Retur"), await desk.post("/teams", 201, name="Gudang")

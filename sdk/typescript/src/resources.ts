@@ -1656,7 +1656,9 @@ export class LabelsResource extends Resource {
   }
 
   /**
-   * Delete a label. Tickets lose it.
+   * Delete a label.
+   *
+   * Tickets lose it, in parts if they are many: if the call is interrupted, repeat it.
    *
    * Needs the scope `messages:WRITE`.
    */
@@ -3000,7 +3002,8 @@ export class StoreLocationsResource extends Resource {
   /**
    * Delete a store location.
    *
-   * This cannot be undone. Shipments from it keep their sender, and their `storeLocationId` is cleared.
+   * This cannot be undone. Shipments from it keep their sender, and their `storeLocationId` is cleared, in parts if
+   * they are many: if the call is interrupted, repeat it.
    *
    * Needs the scope `orders:DELETE` and the product `CRM`.
    */
@@ -3069,7 +3072,10 @@ export class TeamsResource extends Resource {
   }
 
   /**
-   * Delete a team. Its tickets stay with their owners.
+   * Delete a team.
+   *
+   * Its tickets stay with their owners. They leave the team in parts if they are many: if the call is interrupted,
+   * repeat it.
    *
    * Needs the scope `messages:WRITE`.
    */
@@ -3438,7 +3444,10 @@ export class WebhooksResource extends Resource {
   }
 
   /**
-   * Delete a webhook endpoint and its queued deliveries. The log of its deliveries stays.
+   * Delete a webhook endpoint and its queued deliveries.
+   *
+   * The log of its deliveries stays. Many queued deliveries are deleted in parts: if the call is interrupted, repeat
+   * it.
    *
    * Needs the scope `webhooks:DELETE`.
    */

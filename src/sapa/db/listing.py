@@ -34,9 +34,9 @@ class Listing(Generic[Row]):
     Filters are conditions with {} for their value. Sorts are expressions with an index (company_id, expression, id)
     behind them; the id makes every order total. A `sort` is a name and a direction, such as updatedAt:desc.
 
-    `cell` is the column that holds a row's counter cell, with an index (company_id, cell, expression, id) for the
-    sorts that are used with it; the filter `cells`, a list of cells, is then counted and read without reading any
-    other row. `columns` gives fields that are not plain columns their expression over the row `r`.
+    `cell` is the column that holds a row's counter cell; the filter `cells`, a list of cells, is counted without
+    reading any row. An index (company_id, cell, expression, id) serves its pages; sorts without one are `walked_sorts`.
+    `columns` gives fields that are not plain columns their expression over the row `r`.
 
     `texts` are the filters that a trigram index serves. Where they need another index as well, they contain
     `company_id = $1` themselves.
@@ -54,6 +54,7 @@ class Listing(Generic[Row]):
         sorts: Mapping[str, str],
         counter: str,
         cell: str | None = None,
+        walked_sorts: Collection[str] = (),
         texts: Collection[str] = (),
         alternatives: Mapping[str, Sequence[str]] | None = None,
         columns: Mapping[str, str] | None = None,
@@ -65,6 +66,7 @@ class Listing(Generic[Row]):
         self.sorts = dict(sorts)
         self.counter = counter
         self.cell = cell
+        self.walked_sorts = frozenset(walked_sorts)
         self.texts = frozenset(texts)
         self.alternatives = alternatives or {}
         if cell is not None:
@@ -104,9 +106,22 @@ class Listing(Generic[Row]):
         total = await get_total(db, company_id, self.counter, cells)
         if offset >= total:
             return [], total
+        if sort.partition(":")[0] in self.walked_sorts:
+            return await self._walked_page_of_cells(db, company_id, cells, sort, limit, offset, total), total
         if offset == 0 and limit in USUAL_LIMITS:
             return await self.first_cells_statement(sort, limit, len(cells)).all(db, company_id, *cells), total
         return await self.cells_statement(sort).all(db, company_id, cells, limit, offset), total
+
+    async def _walked_page_of_cells(
+        self, db: Connection, company_id: int, cells: Any, sort: str, limit: int, offset: int, total: int
+    ) -> list[Row]:
+        """One walk along the sort's index for all cells together: a walk for each would go to its end for every cell
+        with few rows. The rows of few are gathered."""
+        if total > MOST_GATHERED:
+            return await self.walk_statement((CELLS,), sort).all(db, company_id, cells, limit, offset)
+        gather = self.gather_statement((CELLS,), sort, False)
+        records = await db.fetch(gather.text, company_id, cells, limit, offset)
+        return [self.build_row(*record[1:]) for record in records]
 
     async def _filtered_page(
         self, db: Connection, company_id: int, filters: Filters, sort: str, limit: int, offset: int

@@ -162,6 +162,12 @@ class Database:
         retried: tuple[type[Exception], ...] = (*RETRYABLE, *races)
         return await retry(run, retried, tries=MOST_TRIES)
 
+    async def transact_in_batches(self, work: Callable[[Tx], Awaitable[int]], most: int) -> None:
+        """Repeats a transaction that changes up to `most` rows and returns how many, until it changes fewer. No row is
+        locked for long, however many there are; what was changed stays changed if the process ends on the way."""
+        while await self.transact(work) == most:
+            pass
+
     def announce_due(self, queue: DueQueue) -> None:
         """For due work that was written outside a transaction."""
         self.notifier.notify({(wakeups.CHANNEL, queue.build_announcement(0.0))})

@@ -192,6 +192,7 @@ LISTING = Listing(
     row=ListedOrder,
     counter=COUNTER,
     cell="cell",
+    walked_sorts=("total",),
     texts=("search",),
     alternatives={
         "beginning": (

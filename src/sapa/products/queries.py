@@ -111,6 +111,7 @@ LISTING = Listing(
     row=Product,
     counter=COUNTER,
     cell="status",
+    walked_sorts=("name", "price", "stock"),
     columns={"variants": VARIANTS},
     filters={"search": "search_text LIKE {}", "tags": "tags @> {}", "stock_at_most": "least_stock <= {}"},
     sorts={"createdAt": "created_at", "name": "lower(name)", "price": "least_price", "stock": "stock"},

@@ -1,20 +1,23 @@
 """What messages cost: fixed once, when they arrive, and reported by day, template and channel."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import httpx
+import msgspec
 import pytest
 
 from sapa.access.actions import get_company
 from sapa.db.pool import Database
 from sapa.messaging.channels.interface import ReportedPricing, Source, StatusReport
+from sapa.messaging.costs import queries
 from sapa.messaging.messages import actions as messages
 from tests.cli.command import Outcome, sapa
 from tests.conftest import Installation
+from tests.db.scratch import connect
 from tests.factories import Environments, make_key
 from tests.messaging.conftest import connect_messaging
 from tests.messaging.conversation_steps import list_events
@@ -218,3 +221,35 @@ async def test_costs_need_the_scope_of_messages(
     key = await make_key(database, company.test, scopes=["orders:READ"])
     async with connect_messaging(installation, key.raw) as client:
         assert (await client.get("/costs")).status_code == 403
+
+
+COSTS = """
+    INSERT INTO message_costs (company_id, message_id, source, template_id, category, country, is_billable, amount,
+                               currency, charged_at)
+    SELECT $1, 'msg_' || n, 'MSGAPP_CLOUD', 'promo_' || n % 7, 'utility', 'ID', true, 350, 'IDR',
+           now() - n * interval '1 minute'
+      FROM generate_series(1, 5000) AS n"""
+
+
+@pytest.mark.parametrize("grouping", ["day", "template", "channel"])
+async def test_a_report_sorts_its_lines_and_not_the_messages(
+    installation: Installation, database: Database, company: Environments, grouping: str
+) -> None:
+    async with database.transaction() as tx:
+        await tx.execute(COSTS, company.test)
+    async with connect(installation.server.owner_url) as owner:
+        await owner.execute("ANALYZE message_costs")
+    today = datetime.now(UTC).date()
+    filters = (company.test, today - timedelta(days=30), today, None, None, grouping, queries.MOST_LINES)
+    async with database.connection() as db:
+        plan = await db.fetchval(f"EXPLAIN (ANALYZE, FORMAT JSON) {queries.LINES.text}", *filters)
+    nodes = list_nodes(msgspec.json.decode(plan)[0]["Plan"])
+    sorted_rows = [node["Actual Rows"] for node in nodes if "Sort Key" in node]
+    assert sorted_rows
+    assert max(sorted_rows) < 10
+
+
+def list_nodes(plan: Json) -> Iterator[Json]:
+    yield plan
+    for part in plan.get("Plans", ()):
+        yield from list_nodes(part)

@@ -130,6 +130,28 @@ async def test_a_shipment_gets_a_store_that_is_being_deleted_without_a_deadlock(
     assert (await get(sandbox, shipment["id"]))["storeLocationId"] is None
 
 
+SHIPMENTS = """
+    INSERT INTO shipments (company_id, id, provider, provider_label, currency, shipping_status, package_handover,
+                           insurance, search_text, store_location_id)
+    SELECT $1, 'shp_' || n, 'custom', 'Custom', 'IDR', 'delivered', 'PICKUP', false, '', $2
+      FROM generate_series(1, 1100) AS n"""
+
+
+async def test_many_shipments_leave_a_deleted_store_in_several_transactions(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    store = await make_store(sandbox)
+    async with database.transaction() as tx:
+        await tx.execute(SHIPMENTS, company.test, store["id"])
+    assert (await sandbox.delete(f"{PATH}/{store['id']}")).status_code == 204
+    async with database.connection() as db:
+        left = await db.fetch("SELECT store_location_id, xmin::text FROM shipments WHERE company_id = $1", company.test)
+        told = await db.fetchval("SELECT count(DISTINCT resource_id) FROM events WHERE company_id = $1", company.test)
+    assert [store_id for store_id, _ in left] == [None] * 1100
+    assert len({transaction for _, transaction in left}) > 1, "no shipment is locked until all are changed"
+    assert told == 1100
+
+
 async def is_in_the_way(database: Database, pid: int) -> bool:
     """Whether a session waits for this one's locks."""
     async with database.connection() as db:

@@ -192,6 +192,30 @@ async def test_a_deleted_endpoint_gets_nothing_more(caller: httpx.AsyncClient, s
     assert (await caller.delete(f"/webhook-endpoints/{other['id']}")).status_code == 204
 
 
+QUEUED = """
+    INSERT INTO webhook_queue (company_id, id, endpoint_id, due_at, event_id, event_at)
+    SELECT $1, 'whd_' || n, $2, now(), 'evt_' || n, now() FROM generate_series(1, 4500) AS n"""
+LEFT = """
+    SELECT (SELECT count(*) FROM webhook_queue WHERE company_id = $1) AS queued, count(DISTINCT xmin::text) AS parts,
+           sum(delta) AS counted
+      FROM counter_deltas WHERE company_id = $1 AND counter = 'webhook_queue' AND delta < 0"""
+
+
+async def test_a_long_queue_is_deleted_with_its_endpoint_in_several_transactions(
+    api: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    body = {"url": "https://example.com/hook", "events": ["customer.created"]}
+    path = f"/webhook-endpoints/{(await api.post('/webhook-endpoints', json=body)).json()['data']['id']}"
+    assert (await api.post(f"{path}/pause")).status_code == 200
+    async with database.transaction() as tx:
+        await tx.execute(QUEUED, company.live, path.rpartition("/")[2])
+    assert [(await api.delete(path)).status_code for _ in range(2)] == [204, 404]
+    async with database.connection() as db:
+        [(queued, parts, counted)] = await db.fetch(LEFT, company.live)
+    assert (queued, counted) == (0, -4500)
+    assert parts > 1
+
+
 async def test_deliveries_are_listed_shown_sent_again_and_replayed(caller: httpx.AsyncClient, station: Station) -> None:
     since = (datetime.now(UTC) - timedelta(minutes=5)).isoformat()
     made = await create(caller, station, headers={"X-Shop-Token": "hush-hush"})

@@ -1944,7 +1944,9 @@ class AsyncLabelsResource(AsyncResource):
         )
 
     async def delete(self, id: str, *, idempotency_key: str | None = None) -> None:
-        """Delete a label. Tickets lose it.
+        """Delete a label.
+
+        Tickets lose it, in parts if they are many: if the call is interrupted, repeat it.
 
         Needs the scope `messages:WRITE`.
         """
@@ -5041,7 +5043,8 @@ class AsyncStoreLocationsResource(AsyncResource):
     async def delete(self, id: str, *, idempotency_key: str | None = None) -> None:
         """Delete a store location.
 
-        This cannot be undone. Shipments from it keep their sender, and their `storeLocationId` is cleared.
+        This cannot be undone. Shipments from it keep their sender, and their `storeLocationId` is cleared, in
+        parts if they are many: if the call is interrupted, repeat it.
 
         Needs the scope `orders:DELETE` and the product `CRM`.
         """
@@ -5169,7 +5172,10 @@ class AsyncTeamsResource(AsyncResource):
         )
 
     async def delete(self, id: str, *, idempotency_key: str | None = None) -> None:
-        """Delete a team. Its tickets stay with their owners.
+        """Delete a team.
+
+        Its tickets stay with their owners. They leave the team in parts if they are many: if the call is
+        interrupted, repeat it.
 
         Needs the scope `messages:WRITE`.
         """
@@ -5968,7 +5974,10 @@ class AsyncWebhooksResource(AsyncResource):
         )
 
     async def delete_endpoint(self, id: str, *, idempotency_key: str | None = None) -> None:
-        """Delete a webhook endpoint and its queued deliveries. The log of its deliveries stays.
+        """Delete a webhook endpoint and its queued deliveries.
+
+        The log of its deliveries stays. Many queued deliveries are deleted in parts: if the call is
+        interrupted, repeat it.
 
         Needs the scope `webhooks:DELETE`.
         """

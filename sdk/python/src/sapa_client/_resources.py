@@ -1930,7 +1930,9 @@ class LabelsResource(Resource):
         )
 
     def delete(self, id: str, *, idempotency_key: str | None = None) -> None:
-        """Delete a label. Tickets lose it.
+        """Delete a label.
+
+        Tickets lose it, in parts if they are many: if the call is interrupted, repeat it.
 
         Needs the scope `messages:WRITE`.
         """
@@ -5009,7 +5011,8 @@ class StoreLocationsResource(Resource):
     def delete(self, id: str, *, idempotency_key: str | None = None) -> None:
         """Delete a store location.
 
-        This cannot be undone. Shipments from it keep their sender, and their `storeLocationId` is cleared.
+        This cannot be undone. Shipments from it keep their sender, and their `storeLocationId` is cleared, in
+        parts if they are many: if the call is interrupted, repeat it.
 
         Needs the scope `orders:DELETE` and the product `CRM`.
         """
@@ -5137,7 +5140,10 @@ class TeamsResource(Resource):
         )
 
     def delete(self, id: str, *, idempotency_key: str | None = None) -> None:
-        """Delete a team. Its tickets stay with their owners.
+        """Delete a team.
+
+        Its tickets stay with their owners. They leave the team in parts if they are many: if the call is
+        interrupted, repeat it.
 
         Needs the scope `messages:WRITE`.
         """
@@ -5932,7 +5938,10 @@ class WebhooksResource(Resource):
         )
 
     def delete_endpoint(self, id: str, *, idempotency_key: str | None = None) -> None:
-        """Delete a webhook endpoint and its queued deliveries. The log of its deliveries stays.
+        """Delete a webhook endpoint and its queued deliveries.
+
+        The log of its deliveries stays. Many queued deliveries are deleted in parts: if the call is
+        interrupted, repeat it.
 
         Needs the scope `webhooks:DELETE`.
         """

@@ -12,7 +12,7 @@ from sapa.loyalty import actions
 from sapa.loyalty.expiry import queries
 from sapa.loyalty.expiry.queries import DueWallet
 
-BATCH = 200
+BATCH = 1_000
 MOST_PER_TRANSACTION = 500
 """How many overdue lots and reservations of a wallet one transaction settles."""
 

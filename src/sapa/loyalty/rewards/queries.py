@@ -167,14 +167,19 @@ REDEEMED = f"""
 
 COUNT_REDEEMERS = sql(f"SELECT count(DISTINCT r.customer_id) {REDEEMED}")
 
+# Only the rows of the page's customers are read.
 LIST_REDEEMERS = sql(
     f"""
-    SELECT c.id AS customer_id, c.first_name, c.last_name, c.email, c.phone_number, count(*) AS redemptions,
-           sum(r.points_cost)::text AS points, max(r.created_at) AS last_redeemed_at
-      {REDEEMED}
-     GROUP BY c.company_id, c.id
-     ORDER BY last_redeemed_at DESC, customer_id DESC
-     LIMIT $3 OFFSET $4""",
+    SELECT c.id AS customer_id, c.first_name, c.last_name, c.email, c.phone_number, page.redemptions, page.points,
+           page.last_redeemed_at
+      FROM (SELECT r.customer_id, count(*) AS redemptions, sum(r.points_cost)::text AS points,
+                   max(r.created_at) AS last_redeemed_at
+              {REDEEMED}
+             GROUP BY r.customer_id
+             ORDER BY last_redeemed_at DESC, r.customer_id DESC
+             LIMIT $3 OFFSET $4) AS page
+      JOIN customers c ON c.company_id = $1 AND c.id = page.customer_id
+     ORDER BY page.last_redeemed_at DESC, page.customer_id DESC""",
     row=Redeemer,
 )
 

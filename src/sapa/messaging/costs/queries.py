@@ -139,14 +139,20 @@ _SELECTED = """
        AND m.charged_at < ($3::date + 1)::timestamp AT TIME ZONE c.time_zone
        AND ($4::text IS NULL OR m.template_id = $4) AND ($5::text IS NULL OR m.source = $5)"""
 
+# The lines are sorted, not the messages: planned together, grouping would be done by a sort of all of them.
 LINES = sql(
     f"""
-    SELECT {_FIGURES},
-           CASE $6::text WHEN 'day' THEN to_char(m.charged_at AT TIME ZONE c.time_zone, 'YYYY-MM-DD') END AS day,
-           CASE $6::text WHEN 'template' THEN m.template_id END AS template_id,
-           CASE $6::text WHEN 'channel' THEN m.source END AS source
-    {_SELECTED}
-     GROUP BY 1, 6, 7, 8
+    WITH lines AS MATERIALIZED (
+        SELECT {_FIGURES},
+               CASE $6::text WHEN 'day' THEN (m.charged_at AT TIME ZONE c.time_zone)::date END AS day,
+               CASE $6::text WHEN 'template' THEN m.template_id END AS template_id,
+               CASE $6::text WHEN 'channel' THEN m.source END AS source
+        {_SELECTED}
+         GROUP BY 1, 6, 7, 8
+    )
+    SELECT currency, messages, billable_messages, unpriced_messages, amount, to_char(day, 'YYYY-MM-DD') AS day,
+           template_id, source
+      FROM lines
      ORDER BY 6, 7, 8, 1
      LIMIT $7""",
     row=CostLine,

@@ -34,7 +34,7 @@ from sapa.values.company import Company
 from sapa.values.ids import new_id
 from sapa.values.json import encode
 
-DETACH_BATCH = 1_000
+DETACH_BATCH = 500
 POLL_DAYS = 45
 MOST_OF_ORDERS = 50
 BETWEEN_ATTEMPTS = timedelta(hours=1)
@@ -230,10 +230,11 @@ async def discard(tx: Tx, company: Company, id: str) -> None:
     await queries.delete_shipment(tx, company.id, id)
 
 
-async def detach_store(tx: Tx, company: Company, store_id: str) -> None:
-    """Clears the store of its shipments; they keep their sender."""
-    while left := await queries.detach_store(tx, company.id, store_id, DETACH_BATCH):
-        await emit_all(tx, company, [ShipmentUpdated(shipment) for shipment in left])
+async def detach_store(tx: Tx, company: Company, store_id: str) -> int:
+    """Clears the store of up to `DETACH_BATCH` shipments and returns of how many; they keep their sender."""
+    left = await queries.detach_store(tx, company.id, store_id, DETACH_BATCH)
+    await emit_all(tx, company, [ShipmentUpdated(shipment) for shipment in left])
+    return len(left)
 
 
 def name_courier(shipment: StoredShipment) -> str:

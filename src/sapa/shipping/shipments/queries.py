@@ -110,7 +110,7 @@ DETACH_STORE = sql(
     UPDATE shipments
        SET store_location_id = NULL, updated_at = GREATEST(statement_timestamp(), updated_at)
      WHERE company_id = $1 AND id = ANY(ARRAY(
-           SELECT id FROM shipments WHERE company_id = $1 AND store_location_id = $2 ORDER BY id LIMIT $3 FOR UPDATE))
+           SELECT id FROM shipments WHERE company_id = $1 AND store_location_id = $2 LIMIT $3 FOR UPDATE))
     RETURNING {COLUMNS}""",
     row=Shipment,
 )

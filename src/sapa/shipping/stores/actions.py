@@ -1,9 +1,11 @@
 """How store locations change, and which one a shipment starts at."""
 
+from functools import partial
+
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from sapa.db.pool import Tx
+from sapa.db.pool import Database, Tx
 from sapa.http.errors import Invalid, NotFound
 from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.shipments.validation import check_spot, encode_spot, parse_phone_field
@@ -63,12 +65,19 @@ async def update(tx: Tx, company: Company, id: str, patch: StoreLocationPatch) -
     return await queries.update_store(tx, company.id, changed)
 
 
+async def detach_shipments(database: Database, company: Company, id: str) -> None:
+    """Ahead of `delete`: the store may have many shipments."""
+    detach = partial(shipments.detach_store, company=company, store_id=id)
+    await database.transact_in_batches(detach, shipments.DETACH_BATCH)
+
+
 async def delete(tx: Tx, company: Company, id: str) -> None:
     """Shipments of the store keep their sender."""
     await queries.lock_store(tx, company.id, id)
     if not await queries.delete_store(tx, company.id, id):
         raise NotFound
-    await shipments.detach_store(tx, company, id)
+    while await shipments.detach_store(tx, company, id):
+        pass
 
 
 def _build_changes(company: Company, patch: StoreLocationPatch) -> dict[str, object]:

@@ -1,8 +1,11 @@
 """How store locations are reached."""
 
+from functools import partial
+
 from sapa.access.types import Scope
 from sapa.http.endpoints import Base, Call, Routes, ToolTraits
 from sapa.http.errors import NotFound, Unauthorized
+from sapa.http.outbound_call import OutboundCall
 from sapa.http.query_string import PageQuery
 from sapa.http.responses import Page, build_page
 from sapa.shipping.stores import actions, queries
@@ -62,9 +65,11 @@ async def patch_store_location(call: Call, id: LocationId, body: StoreLocationPa
 
 
 @routes.delete("/store-locations/{id}", scope=Scope.ORDERS_DELETE, raises=[NotFound])
-async def delete_store_location(call: Call, id: LocationId) -> None:
+async def delete_store_location(call: OutboundCall, id: LocationId) -> None:
     """Delete a store location.
 
-    This cannot be undone. Shipments from it keep their sender, and their `storeLocationId` is cleared.
+    This cannot be undone. Shipments from it keep their sender, and their `storeLocationId` is cleared, in parts if they
+    are many: if the call is interrupted, repeat it.
     """
-    await actions.delete(call.db, call.company, id)
+    await actions.detach_shipments(call.context.database, call.company, id)
+    await call.commit(partial(actions.delete, company=call.company, id=id))

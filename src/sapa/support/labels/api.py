@@ -1,8 +1,11 @@
 """Endpoints for labels."""
 
+from functools import partial
+
 from sapa.access.types import Scope
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import NotFound
+from sapa.http.outbound_call import OutboundCall
 from sapa.http.query_string import PageQuery
 from sapa.http.responses import Page, build_page
 from sapa.support.labels import actions, queries
@@ -44,6 +47,10 @@ async def update_label(call: Call, id: LabelId, body: LabelIn) -> Label:
 
 
 @routes.delete("/{id}", scope=Scope.MESSAGES_WRITE, raises=[NotFound])
-async def delete_label(call: Call, id: LabelId) -> None:
-    """Delete a label. Tickets lose it."""
-    await actions.delete(call.db, call.company, id)
+async def delete_label(call: OutboundCall, id: LabelId) -> None:
+    """Delete a label.
+
+    Tickets lose it, in parts if they are many: if the call is interrupted, repeat it.
+    """
+    await actions.remove_from_tickets(call.context.database, call.company, id)
+    await call.commit(partial(actions.delete, company=call.company, id=id))

@@ -52,8 +52,7 @@ REMOVE_FROM_TICKETS = sql(
      WHERE company_id = $1 AND id = ANY(ARRAY(
            SELECT id FROM tickets
             WHERE company_id = $1 AND label_ids <> '{}' AND label_ids @> ARRAY[$2::text]
-            ORDER BY id
-              FOR UPDATE))"""
+            ORDER BY id LIMIT $3 FOR UPDATE))"""
 )
 
 LISTING = Listing(
@@ -86,8 +85,9 @@ async def lock_labels(tx: Tx, company_id: int, ids: Sequence[str]) -> set[str]:
     return {row[0] for row in await tx.fetch(LOCK_MANY.text, company_id, list(ids))}
 
 
-async def remove_from_tickets(tx: Tx, company_id: int, id: str) -> None:
-    await REMOVE_FROM_TICKETS.run(tx, company_id, id)
+async def remove_from_tickets(tx: Tx, company_id: int, id: str, most: int) -> int:
+    """Returns from how many, up to `most`."""
+    return await REMOVE_FROM_TICKETS.run(tx, company_id, id, most)
 
 
 async def list_labels(

@@ -1,8 +1,9 @@
 """Changes teams."""
 
 from collections.abc import Sequence
+from functools import partial
 
-from sapa.db.pool import Connection, Tx, notify_after_commit
+from sapa.db.pool import Connection, Database, Tx, notify_after_commit
 from sapa.http.errors import Invalid
 from sapa.messaging.tickets import build_tickets_channel
 from sapa.support.agents import actions as agents
@@ -11,6 +12,9 @@ from sapa.support.teams import queries
 from sapa.support.teams.types import AgentTeam, AgentTeamIn
 from sapa.support.types import TEAM_ID
 from sapa.values.company import Company
+
+BATCH = 500
+"""How many tickets a deleted team leaves in one transaction."""
 
 
 async def create(tx: Tx, company: Company, body: AgentTeamIn) -> AgentTeam:
@@ -23,9 +27,16 @@ async def update(tx: Tx, company: Company, id: str, body: AgentTeamIn) -> AgentT
     return await queries.update_team(tx, company.id, id, clean_name(body.name), members, body.auto_assign)
 
 
+async def remove_from_tickets(database: Database, company: Company, id: str) -> None:
+    """Ahead of `delete`: the team may have many tickets."""
+    remove = partial(queries.remove_from_tickets, company_id=company.id, id=id, most=BATCH)
+    await database.transact_in_batches(remove, BATCH)
+
+
 async def delete(tx: Tx, company: Company, id: str) -> None:
     await queries.delete_team(tx, company.id, id)
-    await queries.remove_from_tickets(tx, company.id, id)
+    while await queries.remove_from_tickets(tx, company.id, id, BATCH):
+        pass
     notify_after_commit(tx, build_tickets_channel(company.id))
 
 

@@ -1,8 +1,11 @@
 """Endpoints for teams."""
 
+from functools import partial
+
 from sapa.access.types import Scope
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import NotFound
+from sapa.http.outbound_call import OutboundCall
 from sapa.http.query_string import PageQuery
 from sapa.http.responses import Page, build_page
 from sapa.support.teams import actions, queries
@@ -38,6 +41,11 @@ async def update_team(call: Call, id: TeamId, body: AgentTeamIn) -> AgentTeam:
 
 
 @routes.delete("/{id}", scope=Scope.MESSAGES_WRITE, raises=[NotFound])
-async def delete_team(call: Call, id: TeamId) -> None:
-    """Delete a team. Its tickets stay with their owners."""
-    await actions.delete(call.db, call.company, id)
+async def delete_team(call: OutboundCall, id: TeamId) -> None:
+    """Delete a team.
+
+    Its tickets stay with their owners. They leave the team in parts if they are many: if the call is interrupted,
+    repeat it.
+    """
+    await actions.remove_from_tickets(call.context.database, call.company, id)
+    await call.commit(partial(actions.delete, company=call.company, id=id))

@@ -50,7 +50,7 @@ REMOVE_FROM_TICKETS = sql(
     """
     UPDATE tickets SET team_id = NULL
      WHERE company_id = $1 AND id = ANY(ARRAY(
-           SELECT id FROM tickets WHERE company_id = $1 AND team_id = $2 ORDER BY id FOR UPDATE))"""
+           SELECT id FROM tickets WHERE company_id = $1 AND team_id = $2 ORDER BY id LIMIT $3 FOR UPDATE))"""
 )
 
 LISTING = Listing(
@@ -83,8 +83,9 @@ async def find_locked_team(tx: Tx, company_id: int, id: str) -> AgentTeam | None
     return await LOCK.find(tx, company_id, id)
 
 
-async def remove_from_tickets(tx: Tx, company_id: int, id: str) -> None:
-    await REMOVE_FROM_TICKETS.run(tx, company_id, id)
+async def remove_from_tickets(tx: Tx, company_id: int, id: str, most: int) -> int:
+    """Returns from how many, up to `most`."""
+    return await REMOVE_FROM_TICKETS.run(tx, company_id, id, most)
 
 
 async def list_teams(

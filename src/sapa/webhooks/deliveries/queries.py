@@ -48,14 +48,15 @@ GET_DELIVERY = sql(
 )
 
 
-def _list(settled: str) -> Statement[WebhookDelivery]:
-    """Newest first; the condition on the settled ones decides which index finds them."""
+def _list(waiting: str, settled: str) -> Statement[WebhookDelivery]:
+    """Newest first; the conditions decide which indexes find them. A status tells whether a delivery waits or is
+    settled: what cannot have it is not read."""
     return sql(
         f"""
     SELECT {COLUMNS}
       FROM ((SELECT {COLUMNS} FROM ({_WAITING}
-                AND q.id < $2 AND q.id >= $3
-                AND ($4::text IS NULL OR q.endpoint_id = $4) AND ($6::text IS NULL OR q.event_id = $6)) AS waiting
+                AND q.id < $2 AND q.id >= $3 AND {waiting} AND ($6::text IS NULL OR q.event_id = $6)
+                AND ($7::text IS NULL OR $7 IN ('pending', 'retrying', 'held'))) AS waiting
               WHERE ($5::text IS NULL OR event = $5) AND ($7::text IS NULL OR status = $7)
               ORDER BY id DESC
               LIMIT $8)
@@ -64,7 +65,7 @@ def _list(settled: str) -> Statement[WebhookDelivery]:
                 AND a.delivery_id < $2 AND a.delivery_id >= $3 AND a.started_at >= $9::text::timestamptz
                 AND ($6::text IS NULL OR a.event_id = $6)
                 AND ($5::text IS NULL OR a.kind = $5) AND ($7::text IS NULL OR a.outcome = $7)
-                AND {settled}
+                AND {settled} AND ($7::text IS NULL OR $7 IN ('delivered', 'failed', 'skipped'))
               ORDER BY a.delivery_id DESC, a.started_at DESC
               LIMIT $8)) AS found
      ORDER BY id DESC
@@ -73,11 +74,13 @@ def _list(settled: str) -> Statement[WebhookDelivery]:
     )
 
 
-LIST_OF_COMPANY = _list("$4::text IS NULL")
+LIST_OF_COMPANY = _list("$4::text IS NULL", "$4::text IS NULL")
 
-LIST_OF_ENDPOINT = _list("a.endpoint_id = $4")
+LIST_OF_ENDPOINT = _list("q.endpoint_id = $4", "a.endpoint_id = $4")
 
-LIST_UNDELIVERED = _list("a.outcome IN ('failed', 'skipped') AND ($4::text IS NULL OR a.endpoint_id = $4)")
+LIST_UNDELIVERED = _list(
+    "q.endpoint_id = $4", "a.outcome IN ('failed', 'skipped') AND ($4::text IS NULL OR a.endpoint_id = $4)"
+)
 
 FIND_COMPANY_OF_DELIVERY = sql(
     """

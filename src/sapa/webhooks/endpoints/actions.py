@@ -1,10 +1,12 @@
 """How webhook endpoints change. The API, the console and the command line call these."""
 
+from functools import partial
+
 from msgspec import UNSET
 from yarl import URL
 
 from sapa.access.types import CompanyNotFound
-from sapa.db.pool import Connection, Tx, announce_due, notify_after_commit
+from sapa.db.pool import Connection, Database, Tx, announce_due, notify_after_commit
 from sapa.db.wakeups import DueQueue
 from sapa.events import CHANNEL
 from sapa.http.errors import Invalid
@@ -41,6 +43,8 @@ from sapa.webhooks.types import (
 )
 
 MOST_NOTICES = 100
+DELETE_BATCH = 2_000
+"""How many queued deliveries of a deleted endpoint go in one transaction."""
 RESUMED = "webhook.resumed"
 CATCH_UP = DueQueue("resumed webhooks", queries.NEXT_RESUMED.text)
 """Endpoints that get what they missed."""
@@ -139,11 +143,22 @@ async def reseal(tx: Tx, vault: Vault, company_id: int, after: str, limit: int) 
     return batch
 
 
+async def delete_queued(database: Database, company_id: int, id: str) -> None:
+    """Ahead of `delete`: many deliveries may be queued."""
+    await database.transact_in_batches(partial(_delete_queued, company_id=company_id, id=id), DELETE_BATCH)
+
+
 async def delete(tx: Tx, company_id: int, id: str) -> None:
     """Deletes the endpoint and its queued deliveries; the history of its deliveries stays."""
-    await queries.lock_lane(tx, company_id, id)
+    while await _delete_queued(tx, company_id, id):
+        pass
     await queries.lock_endpoint(tx, company_id, id)
     await queries.delete_endpoint(tx, company_id, id)
+
+
+async def _delete_queued(tx: Tx, company_id: int, id: str) -> int:
+    await queries.lock_lane(tx, company_id, id)
+    return await queries.delete_queued(tx, company_id, id, DELETE_BATCH)
 
 
 async def get(db: Connection, vault: Vault, company_id: int, id: str) -> WebhookEndpoint:

@@ -4,6 +4,7 @@ from msgspec.structs import asdict
 
 from sapa.access import actions as access
 from sapa.access.types import Scope
+from sapa.db.pool import Tx
 from sapa.http.endpoints import Base, Call, Routes, ToolTraits
 from sapa.http.outbound_call import OutboundCall
 from sapa.http.query_string import PageQuery
@@ -80,11 +81,19 @@ async def update_webhook_endpoint(call: Call, id: EndpointId, body: WebhookEndpo
 
 
 @routes.delete("/{id}", scope=Scope.WEBHOOKS_DELETE, raises=[EndpointNotFound])
-async def delete_webhook_endpoint(call: Call, id: EndpointId) -> None:
-    """Delete a webhook endpoint and its queued deliveries. The log of its deliveries stays."""
-    endpoint = await actions.get(call.db, call.context.vault, call.company.id, id)
-    await actions.delete(call.db, call.company.id, id)
-    await access.record_change(call.db, call.key, call.address, "webhook.deleted", endpoint.url)
+async def delete_webhook_endpoint(call: OutboundCall, id: EndpointId) -> None:
+    """Delete a webhook endpoint and its queued deliveries.
+
+    The log of its deliveries stays. Many queued deliveries are deleted in parts: if the call is interrupted, repeat it.
+    """
+    await actions.delete_queued(call.context.database, call.company.id, id)
+
+    async def delete(tx: Tx) -> None:
+        endpoint = await actions.get(tx, call.context.vault, call.company.id, id)
+        await actions.delete(tx, call.company.id, id)
+        await access.record_change(tx, call.key, call.address, "webhook.deleted", endpoint.url)
+
+    await call.commit(delete)
 
 
 @routes.post(

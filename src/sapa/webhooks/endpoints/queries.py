@@ -102,11 +102,16 @@ ROTATE = sql(
 DELETE_QUEUED = sql(
     """
     WITH deleted AS (
-        DELETE FROM webhook_queue WHERE company_id = $1 AND endpoint_id = $2
+        DELETE FROM webhook_queue
+         WHERE company_id = $1 AND id = ANY(ARRAY(
+               SELECT id FROM webhook_queue
+                WHERE company_id = $1 AND endpoint_id = $2 ORDER BY due_at, id LIMIT $3))
         RETURNING id
+    ), counted AS (
+        INSERT INTO counter_deltas (company_id, counter, cell, delta)
+        SELECT $1, 'webhook_queue', '', -count(*) FROM deleted HAVING count(*) > 0
     )
-    INSERT INTO counter_deltas (company_id, counter, cell, delta)
-    SELECT $1, 'webhook_queue', '', -count(*) FROM deleted HAVING count(*) > 0"""
+    SELECT count(*) FROM deleted"""
 )
 
 DELETE = sql("DELETE FROM webhook_endpoints WHERE company_id = $1 AND id = $2")
@@ -226,8 +231,12 @@ async def rotate_secret(tx: Tx, company_id: int, id: str, secret: bytes) -> Stor
     return await get_endpoint(tx, company_id, id)
 
 
+async def delete_queued(tx: Tx, company_id: int, id: str, most: int) -> int:
+    """Returns how many deliveries were deleted, up to `most`."""
+    return int(await DELETE_QUEUED.value(tx, company_id, id, most))
+
+
 async def delete_endpoint(tx: Tx, company_id: int, id: str) -> None:
-    await DELETE_QUEUED.run(tx, company_id, id)
     await DELETE.run(tx, company_id, id)
 
 
