@@ -15,6 +15,7 @@ from tests.messaging.conftest import connect_messaging
 from tests.messaging.shop_site import Chat, open_site
 from tests.support.ticket_steps import Desk
 
+WORD = "Kopinusantarasejahteraabadimakmursentosajayabersama"
 LONG = {"title": "Kopi Arabika Gayo Wine Process Premium Reserve 1 kilogram", "price": 123_456_789, "quantity": 100}
 
 
@@ -84,6 +85,28 @@ async def test_the_lines_of_an_order_are_whole_beside_the_side_column(
 
 
 MIDDLES = "(parts) => parts.map((part) => part.getBoundingClientRect()).map(({ top, height }) => top + height / 2)"
+
+
+async def test_the_longest_words_and_amounts_fit_into_a_phone(
+    browser: Browser,
+    installation: Installation,
+    database: Database,
+    company: Environments,
+    api: httpx.AsyncClient,
+    email: str,
+) -> None:
+    lines = [{"title": WORD * 2, "price": 999_999_999, "quantity": 999}]
+    more = {"discounts": [{"title": WORD, "percentage": 2.5}], "shippingLines": [{"title": WORD, "price": 18_000}]}
+    order = await make_order(api, lineItems=lines, **more)
+    async with connect_messaging(installation, (await make_key(database, company.live)).raw) as messaging:
+        desk = Desk(messaging)
+        await desk.create_agent(WORD)
+        await desk.post("/labels", 201, name=WORD[:50])
+        await desk.post("/saved-replies", 201, shortcut="kopi", text=WORD * 2)
+    async with open_seat(browser, installation, database, email, viewport={"width": 320, "height": 640}) as page:
+        for path in (f"orders/{order['id']}", "settings/labels", "settings/saved-replies", "settings/teams"):
+            await page.goto(f"/console/live/{path}")
+            assert await page.evaluate("document.documentElement.scrollWidth") == 320, path
 
 
 async def test_the_controls_of_a_person_stand_in_one_line(
