@@ -109,6 +109,26 @@ async def test_the_longest_words_and_amounts_fit_into_a_phone(
             assert await page.evaluate("document.documentElement.scrollWidth") == 320, path
 
 
+async def test_what_is_printed_is_whole_and_dark_on_white(
+    browser: Browser, installation: Installation, database: Database, api: httpx.AsyncClient, email: str
+) -> None:
+    await make_order(api)
+    paper = {"width": 718, "height": 1000}
+    async with open_seat(browser, installation, database, email, viewport=paper, color_scheme="dark") as page:
+        url = f"{installation.address}/console"
+        await page.context.add_cookies([{"name": "sapa_theme", "value": "dark", "url": url}])
+        await page.goto("/console/live/reports")
+        tables = page.locator(".scroll:has(.numbers)")
+        assert await is_cut_off(page, ".scroll:has-text('Gross sales')")
+        await page.emulate_media(media="print")
+        for table in await tables.all():
+            size = "part => [part.scrollWidth - part.clientWidth, part.scrollHeight - part.clientHeight]"
+            assert await table.evaluate(size) == [0, 0]
+        assert not await is_cut_off(page, ".kpis")
+        assert await page.locator("h1").evaluate("part => getComputedStyle(part).color") == "rgb(18, 32, 29)"
+        await expect(page.locator("button, .button, [download], .nav").locator("visible=true")).to_have_count(0)
+
+
 async def test_the_controls_of_a_person_stand_in_one_line(
     browser: Browser, installation: Installation, database: Database, email: str
 ) -> None:
