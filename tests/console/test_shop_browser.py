@@ -1,5 +1,7 @@
 """The shop, its settings and defects that were found by hand, in a real browser: one session for several of them."""
 
+import re
+
 import httpx
 import pytest
 from playwright.async_api import Browser, Page, expect
@@ -54,6 +56,9 @@ async def test_an_order_is_made_with_the_keyboard_and_found_and_changed_in_its_l
         await expect(page.locator("#list")).to_contain_text("No orders match")
         await page.fill("form.search [type=search]", order["orderNumber"])
         await expect(page.locator("#list tbody tr")).to_have_count(1)
+        kept = f"search={order['orderNumber']}&status=active"
+        await expect(page.locator("#saved [name=query]")).to_have_value(kept)
+        await expect(page.locator("#export")).to_have_attribute("href", re.compile(f"search={order['orderNumber']}"))
         await expect(page.locator("[data-bulk-actions]")).to_be_hidden()
         await page.check("[data-all]")
         await page.click("button:text-is('Mark as paid')")
