@@ -11,7 +11,7 @@ from sapa.db.pool import Database
 from tests.conftest import Installation
 from tests.console.people import make_person
 from tests.console.test_workplace_browser import open_seat
-from tests.factories import Environments, make_customer, make_key, make_order, make_product
+from tests.factories import Environments, make_customer, make_import, make_key, make_order, make_product
 from tests.http.wire import eventually
 from tests.messaging.conftest import connect_messaging
 from tests.messaging.shop_site import Chat, open_site
@@ -318,3 +318,17 @@ async def test_a_table_with_more_columns_than_the_form_shows_is_uploaded_mapped_
         await expect(page.locator("main")).to_contain_text("+62812345678")
         await page.click("button.main:text-is('Import')")
         await expect(page.locator("main")).to_contain_text("1 created", timeout=30_000)
+
+
+@pytest.mark.long
+async def test_progress_is_shown_again_after_the_browser_was_offline(
+    browser: Browser, installation: Installation, database: Database, api: httpx.AsyncClient, email: str
+) -> None:
+    lines = [f"buyer-{number}@toko.example,Buyer" for number in range(8_000)]
+    job = await make_import(api, "\n".join(["email,firstName", *lines]).encode())
+    async with open_seat(browser, installation, database, email) as page:
+        await page.goto(f"/console/live/imports/{job['id']}")
+        async with page.expect_event("requestfailed"):
+            await page.context.set_offline(True)
+        await page.context.set_offline(False)
+        await expect(page.locator(".head .state")).to_have_text("succeeded")
