@@ -238,6 +238,22 @@ async def test_lists_can_be_filtered_and_turned(api: httpx.AsyncClient, agent: h
     assert "use 1 to" in (await agent.get("/live/orders?page=0")).text
 
 
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("createdFrom=yesterday", "must be an ISO 8601 date-time"),
+        ("createdFrom=2026-11-01T00:00:00+07:00", "from 1 Nov 2026, 00:00 WIB to –"),
+        ("createdTo=9999-12-31T23:59:59Z", "No "),
+    ],
+    ids=["unreadable", "unencoded", "endless"],
+)
+async def test_a_period_that_cannot_be_shown_is_explained(agent: httpx.AsyncClient, query: str, words: str) -> None:
+    for path in ("/live/orders", "/live/shipments"):
+        listed = await agent.get(f"{path}?{query}")
+        assert (listed.status_code, words in listed.text) == (200, True), listed.text
+        assert f'<input type="hidden" name="{query[:9]}' in listed.text, "a search keeps the period"
+
+
 async def test_a_file_comes_in_and_goes_out(api: httpx.AsyncClient, owner: httpx.AsyncClient) -> None:
     token = await read_token(owner)
     file = ("c.csv", b"email,firstName\nayu@example.com,Ayu\nnobody,Budi\n", "text/csv")

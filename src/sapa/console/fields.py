@@ -144,12 +144,11 @@ def parse_instant(page: PageRequest, text: str, is_end: bool = False) -> str:
         return text
     try:
         local = datetime.fromisoformat(text)
-    except ValueError:
+        if is_end:
+            local = local.replace(second=59, microsecond=999_000)
+        return format_instant(local.replace(tzinfo=get_zone(page.time_zone)))
+    except (ValueError, OverflowError):
         return text
-    if is_end:
-        local = local.replace(second=59, microsecond=999_000)
-    zone = get_zone(page.time_zone)
-    return format_instant(local.replace(tzinfo=zone))
 
 
 def spread_instant(page: PageRequest, value: str | None) -> str:
