@@ -18,6 +18,7 @@ from tests.http.wire import eventually
 from tests.imports.foreign.files import write_xlsx
 from tests.messaging.conftest import connect_messaging
 from tests.messaging.consents.steps import is_refused, make_promo, write
+from tests.shipping import parcels
 
 
 @pytest.fixture
@@ -252,6 +253,17 @@ async def test_a_period_that_cannot_be_shown_is_explained(agent: httpx.AsyncClie
         listed = await agent.get(f"{path}?{query}")
         assert (listed.status_code, words in listed.text) == (200, True), listed.text
         assert f'<input type="hidden" name="{query[:9]}' in listed.text, "a search keeps the period"
+
+
+async def test_decimals_are_written_in_the_readers_language(api: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:
+    await agent.post("/language", data={"token": await read_token(agent), "language": "id"})
+    taxes, discounts = [{"title": "PPN", "rate": 11.5, "included": True}], [{"percentage": 2.5}]
+    order = await make_order(api, taxLines=taxes, discounts=discounts)
+    package = {"weight": 1.5, "length": 10.5, "width": 20, "height": 4.5}
+    parcel = await parcels.create(api, "custom", package=package)
+    page = read_page((await agent.get(f"/live/orders/{order['id']}")).text)
+    assert ("PPN 11,5%" in page, "2,5%" in page) == (True, True), page
+    assert "10,5 × 20 × 4,5 cm" in read_page((await agent.get(f"/live/shipments/{parcel['id']}")).text)
 
 
 async def test_a_file_comes_in_and_goes_out(api: httpx.AsyncClient, owner: httpx.AsyncClient) -> None:
