@@ -128,11 +128,13 @@ for (const input of document.querySelectorAll("form.search input[type=search][da
   });
 }
 
-// Leaving a form that was changed and not saved asks first.
+// Leaving a form that was changed and not saved asks first, also while it waits for the connection or for a question's answer.
 for (const form of document.querySelectorAll("[data-guard]")) {
   let isChanged = false;
   form.addEventListener("input", () => (isChanged = true));
-  form.addEventListener("submit", () => (isChanged = false));
+  addEventListener("submit", (event) => {
+    if (event.target === form && !event.defaultPrevented) isChanged = false;
+  });
   addEventListener("beforeunload", (event) => isChanged && event.preventDefault());
 }
 
