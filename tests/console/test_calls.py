@@ -69,6 +69,11 @@ async def test_calls_are_listed_and_filtered(
     assert "No matching calls" in (await owner.get("/live/calls", params={"address": "192.0.2.1"})).text
 
 
+async def test_a_time_before_all_times_is_explained(owner: httpx.AsyncClient) -> None:
+    page = await owner.get("/test/calls", params={"calledFrom": "0001-01-01T00:00"})
+    assert (page.status_code, 'id="calledFrom-problem"' in page.text) == (200, True), page.text
+
+
 async def test_older_calls_are_on_the_next_page(
     database: Database, company: Environments, owner: httpx.AsyncClient, key: MadeKey
 ) -> None:

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from msgspec import Struct
-from playwright.async_api import Browser, Page, Route, expect
+from playwright.async_api import Browser, Dialog, Page, Route, expect
 
 from sapa.db.pool import Database
 from tests.browsers import new_context
@@ -284,6 +284,24 @@ async def test_a_form_waits_while_the_browser_is_offline_and_keeps_what_was_type
     await page.context.set_offline(False)
     await expect(page.locator(".toasts")).to_have_text("Note added")
     await expect(page.locator("main")).to_contain_text("Suka kopi gelap")
+
+
+async def test_leaving_a_form_that_waits_for_the_connection_asks_first(page: Page) -> None:
+    asked: list[str] = []
+
+    async def stay(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        await dialog.dismiss()
+
+    page.on("dialog", stay)
+    await page.goto("/console/live/customers/new")
+    await page.fill("[name=email]", "waits@example.com")
+    await page.context.set_offline(True)
+    await page.click("button.main")
+    await page.evaluate("location.assign('/console/live/customers')")
+    assert asked == ["beforeunload"]
+    await page.context.set_offline(False)
+    await expect(page.locator(".toasts")).to_have_text("Customer added")
 
 
 async def test_the_address_itself_leads_to_the_console(page: Page) -> None:

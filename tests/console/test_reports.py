@@ -3,6 +3,7 @@
 import csv
 import re
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from html import unescape
 from io import StringIO
 
@@ -16,6 +17,7 @@ from sapa.db.pool import Database
 from sapa.http.errors import Invalid
 from sapa.people.types import Role
 from sapa.reports import actions as reports
+from sapa.values.instants import format_instant
 from sapa.values.sealing import Vault
 from tests.conftest import Installation, connect
 from tests.console.people import make_person, open_browser, read_token
@@ -393,6 +395,31 @@ async def test_each_row_of_a_breakdown_leads_to_its_rows(
         assert (id in listed, other["id"] in listed) == (True, False), listed
         earlier = re.sub(r"(from|to|createdFrom|createdTo)=[\d-]{10}", r"\1=2020-01-01", unescape(found[1]))
         assert id not in (await owner.get(earlier)).text
+
+
+async def test_figures_of_two_currencies_are_not_added(api: httpx.AsyncClient, owner: httpx.AsyncClient) -> None:
+    for fee, currency in ((18_000, "IDR"), (7, "USD")):
+        await parcels.create(api, "custom", fee=fee, currency=currency)
+    rows = read_csv(await owner.get("/live/reports/breakdown", params={"by": "carriers", "file": "1"}))
+    assert rows[1:] == [["Custom", "2", "0", "0", "18000"]]
+
+
+async def test_a_loss_is_no_measure_of_growth(
+    database: Database, company: Environments, api: httpx.AsyncClient, owner: httpx.AsyncClient
+) -> None:
+    """A percentage of less than nothing says the opposite."""
+    order = await make_order(api, lineItems=[{"title": "Kopi", "price": 50_000, "quantity": 1}])
+    paid_at = format_instant(datetime.now(UTC) - timedelta(days=60))
+    paid = {"amount": 50_000, "method": "bank_transfer", "paidAt": paid_at}
+    assert (await api.post(f"/orders/{order['id']}/payments", json=paid)).status_code == 201
+    await api.post(f"/orders/{order['id']}/refunds", json={"amount": 30_000})
+    today = datetime.now(UTC).date()
+    week = {"from": str(today + timedelta(days=2)), "to": str(today + timedelta(days=4))}
+    page = unescape((await owner.get("/live/reports", params=week)).text).replace("\u00a0", " ")
+    tile = page[page.index("Payments − refunds") :].partition("</a>")[0]
+    assert ("before: −Rp 30,000" in tile, "%" in tile) == (True, False), tile
+    listed = (await owner.get("/live/reports/transactions", params={"days": "90"})).text
+    assert ("bank transfer" in listed, "bank_transfer" in listed) == (True, False)
 
 
 async def test_products_of_very_many_orders_are_refused(

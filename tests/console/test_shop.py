@@ -18,6 +18,7 @@ from tests.http.wire import eventually
 from tests.imports.foreign.files import write_xlsx
 from tests.messaging.conftest import connect_messaging
 from tests.messaging.consents.steps import is_refused, make_promo, write
+from tests.shipping import parcels
 
 
 @pytest.fixture
@@ -236,6 +237,33 @@ async def test_lists_can_be_filtered_and_turned(api: httpx.AsyncClient, agent: h
     assert (await agent.get("/live/orders?status=cancelled")).text.count("/console/live/orders/order_") == 0
     assert "7" in (await agent.get("/live/products?search=gayo")).text
     assert "use 1 to" in (await agent.get("/live/orders?page=0")).text
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("createdFrom=yesterday", "must be an ISO 8601 date-time"),
+        ("createdFrom=2026-11-01T00:00:00+07:00", "from 1 Nov 2026, 00:00 WIB to –"),
+        ("createdTo=9999-12-31T23:59:59Z", "No "),
+    ],
+    ids=["unreadable", "unencoded", "endless"],
+)
+async def test_a_period_that_cannot_be_shown_is_explained(agent: httpx.AsyncClient, query: str, words: str) -> None:
+    for path in ("/live/orders", "/live/shipments"):
+        listed = await agent.get(f"{path}?{query}")
+        assert (listed.status_code, words in listed.text) == (200, True), listed.text
+        assert f'<input type="hidden" name="{query[:9]}' in listed.text, "a search keeps the period"
+
+
+async def test_decimals_are_written_in_the_readers_language(api: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:
+    await agent.post("/language", data={"token": await read_token(agent), "language": "id"})
+    taxes, discounts = [{"title": "PPN", "rate": 11.5, "included": True}], [{"percentage": 2.5}]
+    order = await make_order(api, taxLines=taxes, discounts=discounts)
+    package = {"weight": 1.5, "length": 10.5, "width": 20, "height": 4.5}
+    parcel = await parcels.create(api, "custom", package=package)
+    page = read_page((await agent.get(f"/live/orders/{order['id']}")).text)
+    assert ("PPN 11,5%" in page, "2,5%" in page) == (True, True), page
+    assert "10,5 × 20 × 4,5 cm" in read_page((await agent.get(f"/live/shipments/{parcel['id']}")).text)
 
 
 async def test_a_file_comes_in_and_goes_out(api: httpx.AsyncClient, owner: httpx.AsyncClient) -> None:

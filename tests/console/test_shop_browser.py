@@ -1,5 +1,7 @@
 """The shop, its settings and defects that were found by hand, in a real browser: one session for several of them."""
 
+import re
+
 import httpx
 import pytest
 from playwright.async_api import Browser, Page, expect
@@ -9,12 +11,13 @@ from sapa.db.pool import Database
 from tests.conftest import Installation
 from tests.console.people import make_person
 from tests.console.test_workplace_browser import open_seat
-from tests.factories import Environments, make_customer, make_key, make_order, make_product
+from tests.factories import Environments, make_customer, make_import, make_key, make_order, make_product
 from tests.http.wire import eventually
 from tests.messaging.conftest import connect_messaging
 from tests.messaging.shop_site import Chat, open_site
 from tests.support.ticket_steps import Desk
 
+WORD = "Kopinusantarasejahteraabadimakmursentosajayabersama"
 LONG = {"title": "Kopi Arabika Gayo Wine Process Premium Reserve 1 kilogram", "price": 123_456_789, "quantity": 100}
 
 
@@ -53,6 +56,9 @@ async def test_an_order_is_made_with_the_keyboard_and_found_and_changed_in_its_l
         await expect(page.locator("#list")).to_contain_text("No orders match")
         await page.fill("form.search [type=search]", order["orderNumber"])
         await expect(page.locator("#list tbody tr")).to_have_count(1)
+        kept = f"search={order['orderNumber']}&status=active"
+        await expect(page.locator("#saved [name=query]")).to_have_value(kept)
+        await expect(page.locator("#export")).to_have_attribute("href", re.compile(f"search={order['orderNumber']}"))
         await expect(page.locator("[data-bulk-actions]")).to_be_hidden()
         await page.check("[data-all]")
         await page.click("button:text-is('Mark as paid')")
@@ -84,6 +90,48 @@ async def test_the_lines_of_an_order_are_whole_beside_the_side_column(
 
 
 MIDDLES = "(parts) => parts.map((part) => part.getBoundingClientRect()).map(({ top, height }) => top + height / 2)"
+
+
+async def test_the_longest_words_and_amounts_fit_into_a_phone(
+    browser: Browser,
+    installation: Installation,
+    database: Database,
+    company: Environments,
+    api: httpx.AsyncClient,
+    email: str,
+) -> None:
+    lines = [{"title": WORD * 2, "price": 999_999_999, "quantity": 999}]
+    more = {"discounts": [{"title": WORD, "percentage": 2.5}], "shippingLines": [{"title": WORD, "price": 18_000}]}
+    order = await make_order(api, lineItems=lines, **more)
+    async with connect_messaging(installation, (await make_key(database, company.live)).raw) as messaging:
+        desk = Desk(messaging)
+        await desk.create_agent(WORD)
+        await desk.post("/labels", 201, name=WORD[:50])
+        await desk.post("/saved-replies", 201, shortcut="kopi", text=WORD * 2)
+    async with open_seat(browser, installation, database, email, viewport={"width": 320, "height": 640}) as page:
+        for path in (f"orders/{order['id']}", "settings/labels", "settings/saved-replies", "settings/teams"):
+            await page.goto(f"/console/live/{path}")
+            assert await page.evaluate("document.documentElement.scrollWidth") == 320, path
+
+
+async def test_what_is_printed_is_whole_and_dark_on_white(
+    browser: Browser, installation: Installation, database: Database, api: httpx.AsyncClient, email: str
+) -> None:
+    await make_order(api)
+    paper = {"width": 718, "height": 1000}
+    async with open_seat(browser, installation, database, email, viewport=paper, color_scheme="dark") as page:
+        url = f"{installation.address}/console"
+        await page.context.add_cookies([{"name": "sapa_theme", "value": "dark", "url": url}])
+        await page.goto("/console/live/reports")
+        tables = page.locator(".scroll:has(.numbers)")
+        assert await is_cut_off(page, ".scroll:has-text('Gross sales')")
+        await page.emulate_media(media="print")
+        for table in await tables.all():
+            size = "part => [part.scrollWidth - part.clientWidth, part.scrollHeight - part.clientHeight]"
+            assert await table.evaluate(size) == [0, 0]
+        assert not await is_cut_off(page, ".kpis")
+        assert await page.locator("h1").evaluate("part => getComputedStyle(part).color") == "rgb(18, 32, 29)"
+        await expect(page.locator("button, .button, [download], .nav").locator("visible=true")).to_have_count(0)
 
 
 async def test_the_controls_of_a_person_stand_in_one_line(
@@ -270,3 +318,17 @@ async def test_a_table_with_more_columns_than_the_form_shows_is_uploaded_mapped_
         await expect(page.locator("main")).to_contain_text("+62812345678")
         await page.click("button.main:text-is('Import')")
         await expect(page.locator("main")).to_contain_text("1 created", timeout=30_000)
+
+
+@pytest.mark.long
+async def test_progress_is_shown_again_after_the_browser_was_offline(
+    browser: Browser, installation: Installation, database: Database, api: httpx.AsyncClient, email: str
+) -> None:
+    lines = [f"buyer-{number}@toko.example,Buyer" for number in range(8_000)]
+    job = await make_import(api, "\n".join(["email,firstName", *lines]).encode())
+    async with open_seat(browser, installation, database, email) as page:
+        await page.goto(f"/console/live/imports/{job['id']}")
+        async with page.expect_event("requestfailed"):
+            await page.context.set_offline(True)
+        await page.context.set_offline(False)
+        await expect(page.locator(".head .state")).to_have_text("succeeded")

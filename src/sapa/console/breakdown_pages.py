@@ -27,7 +27,7 @@ async def show_breakdown(page: PageRequest) -> Response:
     window = await read_window(page, company)
     by = page.request.query_params.get("by", "")
     by = by if by in GROUPS else "products"
-    currency = page.session.currency_of_sales(company) if by == "products" else company.currency
+    currency = page.session.currency_of_sales(company)
     rows: Sequence[object] = []
     earlier: Sequence[object] = []
     is_compared = True
@@ -36,7 +36,7 @@ async def show_breakdown(page: PageRequest) -> Response:
         if by == "channels":
             rows, earlier = await reports.compare_channels(db, company, window, before)
         elif by == "carriers":
-            rows, earlier = [await reports.list_carriers(db, company, one) for one in (window, before)]
+            rows, earlier = [await reports.list_carriers(db, company, one, currency) for one in (window, before)]
         else:
             try:
                 rows = await reports.list_products(db, company, window, currency)

@@ -1,14 +1,18 @@
 """One page of a list, by the query of the address, and the filters that have a name."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
 
+from sapa.console.formats import get_zone
 from sapa.console.page_request import PageRequest
 from sapa.db import counters
 from sapa.http.endpoints import Base
 from sapa.http.errors import Invalid
+from sapa.http.query_string import BadValue, parse_date_time
 
 PAGE = 25
 
@@ -36,6 +40,15 @@ async def read_list(page: PageRequest, path: str, *filters: str, base: Base = Ba
         page.error = error
         found = {"data": [], "meta": {"page": 1, "limit": PAGE, "total": 0, "hasNextPage": False}}
     return {"items": found["data"], "meta": found["meta"], "query": query}
+
+
+def read_period(page: PageRequest, query: Mapping[str, str]) -> dict[str, datetime]:
+    """The instants that limit the list, as far as they can be shown: the API says what is wrong with the others."""
+    period, zone = {}, get_zone(page.time_zone)
+    for name in ("createdFrom", "createdTo"):
+        with suppress(BadValue, OverflowError):
+            period[name] = parse_date_time(query[name]).astimezone(zone)
+    return period
 
 
 async def read_cells(page: PageRequest, counter: str, *names: str) -> list[tuple[dict[str, str], int]]:

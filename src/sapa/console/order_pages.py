@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from sapa.console.fields import parse_count, parse_money, parse_number, parse_units, rename_fields, show_at
 from sapa.console.filter_pages import list_saved
-from sapa.console.listing import NamedFilters, build_tabs, count_cells, read_cells, read_list
+from sapa.console.listing import NamedFilters, build_tabs, count_cells, read_cells, read_list, read_period
 from sapa.console.member_names import read_member_names
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import EVERYBODY
@@ -88,7 +88,8 @@ async def list_orders(page: PageRequest) -> Response:
         read_cells(page, "orders", "status", "fulfillmentStatus", "financialStatus"),
     )
     tabs = build_tabs(listed["query"], [(label, wanted, count_cells(cells, wanted)) for label, wanted in TABS])
-    return page.show("orders.html", choices=FILTERS, tabs=tabs, sorts=SORTS, saved=saved, **listed)
+    period = read_period(page, listed["query"])
+    return page.show("orders.html", choices=FILTERS, tabs=tabs, sorts=SORTS, saved=saved, period=period, **listed)
 
 
 @console.get("/{environment}/orders/{id}", roles=EVERYBODY)

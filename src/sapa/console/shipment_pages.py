@@ -8,7 +8,7 @@ import segno
 from starlette.responses import Response
 
 from sapa.access import actions as access
-from sapa.console.listing import NamedFilters, build_tabs, count_cells, read_cells, read_list
+from sapa.console.listing import NamedFilters, build_tabs, count_cells, read_cells, read_list, read_period
 from sapa.console.notification_names import STATUS_NAMES, STEP_NAMES
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import DEVELOPERS, EVERYBODY
@@ -75,6 +75,7 @@ async def list_shipments(page: PageRequest) -> Response:
         providers=providers,
         prints=PRINTS,
         most_printed=MOST_SHIPMENTS,
+        period=read_period(page, listing["query"]),
         **listing,
     )
 

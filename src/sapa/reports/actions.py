@@ -161,8 +161,11 @@ async def compare_channels(
     return [one for one in found if not one.is_earlier], [one for one in found if one.is_earlier]
 
 
-async def list_carriers(db: Connection, company: Company, window: ReportWindow) -> list[CarrierShipments]:
-    return await queries.list_carriers(db, company.id, window, MOST_GROUPS)
+async def list_carriers(
+    db: Connection, company: Company, window: ReportWindow, currency: str
+) -> list[CarrierShipments]:
+    """With the fees in this currency."""
+    return await queries.list_carriers(db, company.id, window, currency, MOST_GROUPS)
 
 
 async def list_endpoint_health(db: Connection, company_id: int) -> list[EndpointHealth]:

@@ -340,12 +340,13 @@ CARRIERS = sql(
     """
     SELECT provider, max(provider_label) AS label, count(*) AS shipments,
            count(*) FILTER (WHERE shipping_status = 'delivered') AS delivered,
-           count(*) FILTER (WHERE needs_action) AS problems, trim_scale(coalesce(sum(fee), 0)) AS fees
+           count(*) FILTER (WHERE needs_action) AS problems,
+           trim_scale(coalesce(sum(fee) FILTER (WHERE currency = $4), 0)) AS fees
       FROM shipments
      WHERE company_id = $1 AND created_at >= $2 AND created_at < $3
      GROUP BY 1
      ORDER BY 3 DESC, 1
-     LIMIT $4""",
+     LIMIT $5""",
     row=CarrierShipments,
 )
 
@@ -471,5 +472,7 @@ async def list_channels(
     return await CHANNELS.all(db, company_id, start, middle, end)
 
 
-async def list_carriers(db: Connection, company_id: int, window: ReportWindow, most: int) -> list[CarrierShipments]:
-    return await CARRIERS.all(db, company_id, window.start, window.end, most)
+async def list_carriers(
+    db: Connection, company_id: int, window: ReportWindow, currency: str, most: int
+) -> list[CarrierShipments]:
+    return await CARRIERS.all(db, company_id, window.start, window.end, currency, most)

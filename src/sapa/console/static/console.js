@@ -221,13 +221,15 @@ const countDown = () => {
 countDown();
 setInterval(countDown, 1000);
 
-// A part of the page that is not finished yet is looked at again until it is.
+// A part of the page that is not finished yet is looked at again until it is, also after the server was away.
 const refresh = async () => {
-  const part = document.querySelector("[data-refresh]");
-  if (!part) return;
-  const text = await (await fetch(location.href)).text();
-  const page = new DOMParser().parseFromString(text, "text/html");
-  document.querySelector("main").replaceWith(document.adoptNode(page.querySelector("main")));
+  if (!document.querySelector("[data-refresh]")) return;
+  const answer = await fetch(location.href).catch(() => null);
+  if (answer?.redirected) return location.assign(answer.url); // to the sign-in page
+  if (answer?.ok) {
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    document.querySelector("main").replaceWith(document.adoptNode(page.querySelector("main")));
+  }
   setTimeout(refresh, 1000);
 };
 setTimeout(refresh, 1000);

@@ -108,18 +108,18 @@ const prepareTicks = () => {
 };
 prepareTicks();
 
-// A list is searched while somebody types, and keeps its place in the history.
+// A list is searched while somebody types, and keeps its place in the history. What exports or saves its filter follows.
 for (const input of document.querySelectorAll("form.search input[type=search][data-as-typed]")) {
-  let timer;
+  let timer, asked = 0;
   const look = async () => {
+    const number = ++asked;
     const query = new URLSearchParams([...new FormData(input.form)].filter(([, value]) => value));
     const answer = await fetch(`${location.pathname}?${query}`);
     if (!answer.ok || answer.redirected) return;
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    const fresh = page.getElementById("list");
-    if (!fresh) return;
+    if (number !== asked || !page.getElementById("list")) return;
     history.replaceState(null, "", `?${query}`);
-    document.getElementById("list").replaceChildren(...document.adoptNode(fresh).childNodes);
+    for (const part of document.querySelectorAll("#list, #saved, #export")) part.replaceWith(document.adoptNode(page.getElementById(part.id)));
     prepareTicks();
   };
   input.addEventListener("input", () => {
@@ -128,11 +128,13 @@ for (const input of document.querySelectorAll("form.search input[type=search][da
   });
 }
 
-// Leaving a form that was changed and not saved asks first.
+// Leaving a form that was changed and not saved asks first, also while it waits for the connection or for a question's answer.
 for (const form of document.querySelectorAll("[data-guard]")) {
   let isChanged = false;
   form.addEventListener("input", () => (isChanged = true));
-  form.addEventListener("submit", () => (isChanged = false));
+  addEventListener("submit", (event) => {
+    if (event.target === form && !event.defaultPrevented) isChanged = false;
+  });
   addEventListener("beforeunload", (event) => isChanged && event.preventDefault());
 }
 
