@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from bench.machine import OUT
 from sapa.access import actions
-from sapa.access.types import MOST_RATE_LIMIT, KeyIn, Scope
+from sapa.access.types import MAX_RATE_LIMIT, KeyIn, Scope
 from sapa.db.migrations import migrate
 from sapa.db.pool import open_database
 from sapa.runtime.embedded import EmbeddedServer, open_embedded
@@ -82,7 +82,7 @@ async def create_company(app_url: str, name: str) -> SeededCompany:
     """A company with a key that may do everything, as often as it likes."""
     async with open_database(app_url) as database, database.transaction() as tx:
         made = await actions.create_company(tx, name)
-        given = KeyIn(name="benchmark", scopes=list(Scope), rate_limit=MOST_RATE_LIMIT)
+        given = KeyIn(name="benchmark", scopes=list(Scope), rate_limit=MAX_RATE_LIMIT)
         key = await actions.create_key(tx, made.live_company_id, given)
     return SeededCompany(made.live_company_id, key.key)
 

@@ -13,7 +13,7 @@ from sapa.customers import actions
 from sapa.customers.types import CustomerIn, CustomerPatch
 from sapa.db.pool import Connection, Database
 from sapa.values.company import Company
-from sapa.values.json import MOST_EXACT, encode_values
+from sapa.values.json import MAX_EXACT, encode_values
 from tests import depth
 from tests.conftest import TLS, Installation
 from tests.customers.test_api import EVERYTHING
@@ -24,7 +24,7 @@ from tests.javascript import print_again
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 ODD_KEYS = st.sampled_from(["__proto__", "01", "-0", "1.0", "4294967294", "4294967295"])
 KEYS = TEXTS.filter(bool) | st.integers(0, 2**33).map(str) | ODD_KEYS
-NUMBERS = st.integers(-MOST_EXACT, MOST_EXACT) | st.floats(-MOST_EXACT, MOST_EXACT)
+NUMBERS = st.integers(-MAX_EXACT, MAX_EXACT) | st.floats(-MAX_EXACT, MAX_EXACT)
 VALUES = st.dictionaries(KEYS, TEXTS | NUMBERS, max_size=8)
 
 

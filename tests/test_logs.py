@@ -143,7 +143,7 @@ def test_lines_wait_until_they_can_be_written(pipe: Pipe, is_blocking: bool) -> 
 
 
 def test_lines_beyond_the_limit_are_dropped_counted_and_reported(pipe: Pipe) -> None:
-    writer = LineWriter(pipe.writer.fileno(), most_bytes=20_000)
+    writer = LineWriter(pipe.writer.fileno(), max_bytes=20_000)
     for number in range(50):
         writer.write(b'{"event":"line","number":%d,"rest":"%s"}\n' % (number, b"x" * 1000))
     lines = [msgspec.json.decode(line) for line in read_lines(pipe.reader.fileno(), writer)]

@@ -172,7 +172,7 @@ def test_a_security_contact_is_a_uri(text: str, contact: str) -> None:
 def test_a_bucket_is_one_address() -> None:
     url = "https://AKIA:se%2Fcret@s3.example.com:9000/files/shop/a?region=eu-1"
     settings = read_settings({"SAPA_FILES_URL": url, "SAPA_FILES_MAX_MB": "100"})
-    assert (settings.files.url, settings.files.most_bytes) == (url, 100 * 1_048_576)
+    assert (settings.files.url, settings.files.max_bytes) == (url, 100 * 1_048_576)
     assert parse_address(url) == BucketAddress(
         "https://s3.example.com:9000", "files", "shop/a", "eu-1", "AKIA", "se/cret"
     )

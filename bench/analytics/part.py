@@ -19,7 +19,7 @@ from sapa.db.pool import open_database
 from sapa.messaging.channels.registry import CHANNEL_NAMES
 from sapa.support.samples.backfill import recount
 
-MOST_MILLISECONDS = 150
+MAX_MILLISECONDS = 150
 
 
 class Size(Struct, frozen=True):
@@ -141,7 +141,7 @@ def _told(record: dict[str, object]) -> Told:
 
 def _judge(reading: Reading, size: Size) -> Verdict:
     what = f"{reading.asked.title}, {size.samples:,} samples, {size.agents} agents"
-    return at_most(MOST_MILLISECONDS, " ms", what, spread(reading.sapa))
+    return at_most(MAX_MILLISECONDS, " ms", what, spread(reading.sapa))
 
 
 def _table(readings: list[Reading]) -> Table:

@@ -19,11 +19,11 @@ from bench.say import say
 from bench.servers import Server, cpu_seconds, run_sapa
 from sapa.access.calls.recorder import CallRecorder
 from sapa.db.pool import open_database
-from sapa.http.access_log import MOST_CALLS, FinishedCall
+from sapa.http.access_log import MAX_CALLS, FinishedCall
 
-MOST_SHARE = 10
+MAX_SHARE = 10
 """Percent of the CPU that an API process needs for a get."""
-MOST_GROWTH = 1.3
+MAX_GROWTH = 1.3
 
 
 class Size(Struct, frozen=True):
@@ -134,7 +134,7 @@ async def _store(ground: Ground, company: SeededCompany, batches: int) -> tuple[
             await recorder.drain()
         cpu, postgres = time.process_time() - cpu, cpu_seconds(ground.postgres) - postgres
         await recorder.close()
-    calls = batches * MOST_CALLS
+    calls = batches * MAX_CALLS
     return cpu / calls * 1e6, postgres / calls * 1e6
 
 
@@ -144,7 +144,7 @@ def _build_calls(company: SeededCompany, number: int) -> list[FinishedCall]:
             time.time(), f"req_{number:06d}{n:018d}", "GET", "/customer/v1/orders/{id}", "/customer/v1/orders/x", 200,
             0.001, "203.0.113.7", "key_01jc9y3q5me8w92v7x4t6r0n1k", company.id, None,
         )
-        for n in range(MOST_CALLS)
+        for n in range(MAX_CALLS)
     ]  # fmt: skip
 
 
@@ -173,14 +173,12 @@ async def _read(session: aiohttp.ClientSession, company: SeededCompany, question
 
 
 def _judge_cost(costs: Sequence[Cost]) -> Verdict:
-    return at_most(
-        MOST_SHARE, " %", "API CPU of storing a call, of that of a get", spread([one.share for one in costs])
-    )
+    return at_most(MAX_SHARE, " %", "API CPU of storing a call, of that of a get", spread([one.share for one in costs]))
 
 
 def _judge_list(reading: Reading, size: Size) -> Verdict:
     what = f"time of a page: {reading.question.title}, {size.many:,} calls against {size.few:,}"
-    return at_most(MOST_GROWTH, "×", what, ratios(reading.many, reading.few))
+    return at_most(MAX_GROWTH, "×", what, ratios(reading.many, reading.few))
 
 
 def _build_cost_table(costs: Sequence[Cost]) -> Table:

@@ -31,7 +31,7 @@ class Page(Struct, frozen=True):
     """From the environment on."""
     calls: list[str]
     """Asked for one after the other, as a program would; none where the API says nothing of the kind."""
-    most_ms: float | None = None
+    max_ms: float | None = None
     """A budget of its own, where one is promised."""
 
     @property
@@ -55,7 +55,7 @@ def build_pages(shop: Shop, talk: Talk, turn: int) -> list[Page]:
     name = shop.names[turn % len(shop.names)]
     deep = shop.orders // ROWS // 10
     return [
-        Page("home", "", HOME, most_ms=30),
+        Page("home", "", HOME, max_ms=30),
         _list("orders", "/orders", {}),
         _list("orders, page 2", "/orders", {"page": "2"}),
         _list("orders, a tenth of the way down", "/orders", {"page": str(deep)}),
@@ -102,13 +102,13 @@ def _list_inbox(talk: Talk, name: str, turn: int) -> list[Page]:
         "several uncommon words": f"{uncommon} {talk.words[-41 - turn % 40]}",
     }
     return [
-        Page("inbox", "/inbox?view=unassigned", queue, most_ms=30),
-        Page("inbox, all active", "/inbox?view=all", [*INBOX, *everybody], most_ms=30),
+        Page("inbox", "/inbox?view=unassigned", queue, max_ms=30),
+        Page("inbox, all active", "/inbox?view=all", [*INBOX, *everybody], max_ms=30),
         Page("inbox, resolved", "/inbox?view=resolved", [*INBOX, _list_tickets(RESOLVED)]),
-        Page("inbox, a conversation", f"/inbox/{ticket}?view=unassigned", [*queue, *conversation], most_ms=30),
+        Page("inbox, a conversation", f"/inbox/{ticket}?view=unassigned", [*queue, *conversation], max_ms=30),
         *(
             Page(f"inbox, {what} searched for", f"/inbox?{urlencode({'search': words})}",
-                 [*INBOX, f"{TICKETS}/search?{urlencode({'query': words})}"], most_ms=50)
+                 [*INBOX, f"{TICKETS}/search?{urlencode({'query': words})}"], max_ms=50)
             for what, words in searches.items()
         ),
     ]  # fmt: skip

@@ -25,7 +25,7 @@ from bench.say import say
 from bench.servers import Server, run_sapa
 from sapa.access import actions as access
 from sapa.access.types import (
-    MOST_RATE_LIMIT,
+    MAX_RATE_LIMIT,
     KeyIn,
     KeyProduct,
     Scope,
@@ -36,9 +36,9 @@ from sapa.db.pool import open_database
 from sapa.people import actions as people
 from sapa.support.samples.backfill import recount
 
-MOST_TIMES = 3
-MOST_TIMES_BEFORE = 1.5
-MOST_SCRIPT = 60
+MAX_TIMES = 3
+MAX_TIMES_BEFORE = 1.5
+MAX_SCRIPT = 60
 REPORTS_EACH = 10
 """A report is read once where other pages are read so many times."""
 PASSWORD = "kopi gayo enak sekali"
@@ -69,7 +69,7 @@ class Reading(Struct):
 
     title: str
     beside: str
-    most_ms: float | None = None
+    max_ms: float | None = None
     page: list[float] = []
     calls: list[float] = []
     before: list[float] = []
@@ -134,7 +134,7 @@ async def _seed(ground: Ground, owner: Connection, company: SeededCompany, size:
 async def _open_browser(
     ground: Ground, server: Server, company: SeededCompany, first: FirstVersion
 ) -> AsyncIterator[Browser]:
-    given = KeyIn(name="beside", scopes=list(Scope), products=list(KeyProduct), rate_limit=MOST_RATE_LIMIT)
+    given = KeyIn(name="beside", scopes=list(Scope), products=list(KeyProduct), rate_limit=MAX_RATE_LIMIT)
     async with open_database(ground.app_url) as database:
         async with database.transaction() as tx:
             link = await people.make_setup_link(tx, company.id)
@@ -152,7 +152,7 @@ async def _open_browser(
 async def _measure(
     browser: Browser, owner: Connection, shop: Shop, talk: Talk, size: Size, first: FirstVersion
 ) -> list[Reading]:
-    readings = [Reading(page.title, page.beside, page.most_ms) for page in build_pages(shop, talk, 0)]
+    readings = [Reading(page.title, page.beside, page.max_ms) for page in build_pages(shop, talk, 0)]
     overview = Reading(OVERVIEW.title, "plain aggregates, no HTTP")
     breakdowns = [Reading(page.title, "–") for page in BREAKDOWNS]
     reports = max(2, size.reads // REPORTS_EACH)
@@ -212,19 +212,19 @@ def _judge(reading: Reading) -> list[Verdict]:
     what = f"time of the page: {reading.title}"
     verdicts = []
     if reading.calls:
-        verdicts.append(at_most(MOST_TIMES, "×", what, ratios(reading.page, reading.calls)))
+        verdicts.append(at_most(MAX_TIMES, "×", what, ratios(reading.page, reading.calls)))
     if reading.before:
         against = ratios(reading.page, reading.before)
-        verdicts.append(at_most(MOST_TIMES_BEFORE, "×", f"{what}, against its first version", against))
-    if reading.most_ms is not None:
-        verdicts.append(at_most(reading.most_ms, " ms", f"{what}, p50", spread(reading.page)))
+        verdicts.append(at_most(MAX_TIMES_BEFORE, "×", f"{what}, against its first version", against))
+    if reading.max_ms is not None:
+        verdicts.append(at_most(reading.max_ms, " ms", f"{what}, p50", spread(reading.page)))
     return verdicts
 
 
 def _weigh_scripts() -> Verdict:
     """All of them; no page has more than three."""
     scripts = [gzip.compress(file.read_bytes()) for file in (CONSOLE / "static").glob("*.js")]
-    return at_most(MOST_SCRIPT, " kB", "scripts of the console, compressed", spread([sum(map(len, scripts)) / 1000]))
+    return at_most(MAX_SCRIPT, " kB", "scripts of the console, compressed", spread([sum(map(len, scripts)) / 1000]))
 
 
 def _table(readings: Sequence[Reading], size: Size) -> Table:

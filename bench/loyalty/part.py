@@ -38,12 +38,12 @@ QUICK = Size(entries=20_000, few=1_000, timeline=20_000, wallets=100, seconds=1,
 
 FILTERS = ("all", "points_added", "points_deducted")
 PLACES = ("first", "middle", "last")
-MOST_TIMES = 1.3
+MAX_TIMES = 1.3
 FEW_OF_TIMELINE = 100
 
 
-LEAST_ONE_WALLET = 0.3
-LEAST_MANY_WALLETS = 0.18
+MIN_ONE_WALLET = 0.3
+MIN_MANY_WALLETS = 0.18
 
 
 class Adjusting(Struct):
@@ -176,7 +176,7 @@ def _path(reading: Reading, ledger: LongLedger) -> str:
 
 
 def _judge_adjusting(adjusting: Adjusting) -> Verdict:
-    least = LEAST_ONE_WALLET if adjusting.wallets == 1 else LEAST_MANY_WALLETS
+    least = MIN_ONE_WALLET if adjusting.wallets == 1 else MIN_MANY_WALLETS
     measured = ratios([one.per_second for one in adjusting.sapa], adjusting.bare)
     return at_least(least, "×", f"adjustments of {_title(adjusting)} a second, against the bare statement", measured)
 
@@ -187,7 +187,7 @@ def _title(adjusting: Adjusting) -> str:
 
 def _judge(reading: Reading, size: Size) -> Verdict:
     what = f"{reading.place} page of {reading.filter}, {size.entries:,} entries against {size.few:,}"
-    return at_most(MOST_TIMES, "×", what, ratios(reading.long, reading.short))
+    return at_most(MAX_TIMES, "×", what, ratios(reading.long, reading.short))
 
 
 def _adjusting_table(adjustings: list[Adjusting]) -> Table:
@@ -219,7 +219,7 @@ def _reading_table(readings: list[Reading], size: Size) -> Table:
 
 def _judge_timelines(reading: TimelineReading, size: Size) -> Verdict:
     what = f"first page of a timeline, {size.timeline:,} entries against {FEW_OF_TIMELINE}"
-    return at_most(MOST_TIMES, "×", what, ratios(reading.long, reading.short))
+    return at_most(MAX_TIMES, "×", what, ratios(reading.long, reading.short))
 
 
 def _timeline_table(reading: TimelineReading, size: Size) -> Table:

@@ -16,7 +16,7 @@ from bench.say import say
 from bench.servers import Server, run_sapa, run_worker
 from sapa.mcp.protocol import MODERN
 
-MOST_TIMES = 1.3
+MAX_TIMES = 1.3
 ORDERS = 10_000
 META = {"io.modelcontextprotocol/protocolVersion": MODERN, "io.modelcontextprotocol/clientCapabilities": {}}
 
@@ -116,7 +116,7 @@ async def _run(server: Server, ground: Ground, pairs: Sequence[Pair], rounds: in
 
 def _judge(pair: Pair) -> Verdict:
     times = ratios([one.cpu_us for one in pair.tools], [one.cpu_us for one in pair.calls])
-    return at_most(MOST_TIMES, "×", f"CPU of the tool against the call: {pair.title}", times)
+    return at_most(MAX_TIMES, "×", f"CPU of the tool against the call: {pair.title}", times)
 
 
 def _table(pairs: Sequence[Pair]) -> Table:

@@ -14,7 +14,7 @@ from bench.messaging.numbers import SOURCE
 from bench.say import say
 from bench.servers import Server, cpu_seconds, run_sapa, run_worker
 from sapa.access import actions
-from sapa.access.types import MOST_RATE_LIMIT, KeyIn, Scope
+from sapa.access.types import MAX_RATE_LIMIT, KeyIn, Scope
 from sapa.db.pool import open_database
 
 RECIPIENTS = 100
@@ -88,7 +88,7 @@ async def _measure(
 async def _make_test_company(ground: Ground, name: str) -> SeededCompany:
     async with open_database(ground.app_url) as database, database.transaction() as tx:
         made = await actions.create_company(tx, name)
-        body = KeyIn(name="benchmark", scopes=list(Scope), rate_limit=MOST_RATE_LIMIT)
+        body = KeyIn(name="benchmark", scopes=list(Scope), rate_limit=MAX_RATE_LIMIT)
         key = await actions.create_key(tx, made.test_company_id, body)
     return SeededCompany(made.test_company_id, key.key)
 

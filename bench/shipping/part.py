@@ -18,7 +18,7 @@ from bench.shipping.labels import measure_labels
 from bench.shipping.search import measure_search
 from sapa.access import actions
 from sapa.access.types import (
-    MOST_RATE_LIMIT,
+    MAX_RATE_LIMIT,
     KeyIn,
     KeyProduct,
     Scope,
@@ -107,7 +107,7 @@ async def _seed(ground: Ground) -> SeededCompany:
     async with open_database(ground.app_url) as database:
         async with database.transaction() as tx:
             made = await actions.create_company(tx, "Sender")
-            given = KeyIn(name="benchmark", scopes=list(Scope), products=list(KeyProduct), rate_limit=MOST_RATE_LIMIT)
+            given = KeyIn(name="benchmark", scopes=list(Scope), products=list(KeyProduct), rate_limit=MAX_RATE_LIMIT)
             key = await actions.create_key(tx, made.live_company_id, given)
         settings = msgspec.structs.replace(read_settings({}), secret_key=ground.server.secret_key)
         kit = build_context(settings, database)

@@ -13,7 +13,7 @@ from bench.findings import Findings, Table, at_most, ratios, spread
 from bench.ground import SeededCompany, make_company, open_ground
 from bench.servers import Server, free_port, run_sapa
 
-MOST_RATIO = 1.05
+MAX_RATIO = 1.05
 """Of the CPU of a call, at the sampling that is the default."""
 
 
@@ -44,7 +44,7 @@ async def measure_traces(folder: Path, is_quick: bool) -> Findings:
     return Findings(
         [
             at_most(
-                MOST_RATIO, "×", "CPU of a get with 1 % of calls traced, against none", ratios(cpu["1 %"], cpu["off"])
+                MAX_RATIO, "×", "CPU of a get with 1 % of calls traced, against none", ratios(cpu["1 %"], cpu["off"])
             )
         ],
         [Table(["traced calls", "CPU of a get, µs", "against none"], rows)],

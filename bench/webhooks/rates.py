@@ -17,13 +17,13 @@ from bench.servers import cpu_seconds, resident_megabytes
 from bench.webhooks.post import Receiver
 from bench.webhooks.stored import STORE, make_endpoints
 from sapa.events import CHANNEL
-from sapa.webhooks.dispatch.slots import MOST_PER_ENDPOINT
+from sapa.webhooks.dispatch.slots import MAX_PER_ENDPOINT
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 COMPANIES = 4
 ENDPOINTS = 8
-CONCURRENCY = COMPANIES * ENDPOINTS * MOST_PER_ENDPOINT
+CONCURRENCY = COMPANIES * ENDPOINTS * MAX_PER_ENDPOINT
 """As many as the worker has under way at once for so many endpoints."""
 SAMPLE_SECONDS = 0.25
 

@@ -14,7 +14,7 @@ from sapa.http.openapi_responses import list_edge_errors
 
 FILE = ROOT / "docs" / "errors.md"
 RETRYABLE_STATUSES = {408, 429, 500, 503}
-MOST_NAMED = 12
+MAX_NAMED = 12
 """Operations that are listed by name; of more, their tags are listed."""
 
 START = """\
@@ -110,7 +110,7 @@ def cause_of(error: type[ApiError]) -> str:
 def name_operations(endpoints: list[Endpoint]) -> str:
     if len(endpoints) > len(ALL) / 3:
         return "any"
-    if len(endpoints) > MOST_NAMED:
+    if len(endpoints) > MAX_NAMED:
         return "those of " + ", ".join(dict.fromkeys(endpoint.routes.tag for endpoint in endpoints))
     return ", ".join(sorted(f"`{endpoint.handler.__name__}`" for endpoint in endpoints))
 

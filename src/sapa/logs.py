@@ -12,7 +12,7 @@ from typing import TextIO, cast
 import msgspec
 import structlog
 
-MOST_WAITING_BYTES = 16 * 1_048_576
+MAX_WAITING_BYTES = 16 * 1_048_576
 RETRY_SECONDS = 0.2
 FLUSH_SECONDS = 2.0
 
@@ -24,9 +24,9 @@ class LineWriter:
     once lines can be written again.
     """
 
-    def __init__(self, descriptor: int, most_bytes: int = MOST_WAITING_BYTES) -> None:
+    def __init__(self, descriptor: int, max_bytes: int = MAX_WAITING_BYTES) -> None:
         self._descriptor = descriptor
-        self._most_bytes = most_bytes
+        self._most_bytes = max_bytes
         self._waiting: deque[bytes] = deque()
         self._size = 0
         self._dropped = 0

@@ -138,12 +138,12 @@ class FileSettings(Struct, frozen=True):
     url: str | None
     """SAPA_FILES_URL: an S3-compatible bucket for files, such as https://KEY:SECRET@s3.example.com/bucket?region=eu-1;
     by default they are stored in PostgreSQL."""
-    most_mb: int
+    max_mb: int
     """SAPA_FILES_MAX_MB: the size in MiB of the largest file that can be uploaded, up to 100."""
 
     @property
-    def most_bytes(self) -> int:
-        return self.most_mb * 1_048_576
+    def max_bytes(self) -> int:
+        return self.max_mb * 1_048_576
 
 
 class BackupSettings(Struct, frozen=True):

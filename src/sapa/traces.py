@@ -15,7 +15,7 @@ SpanKind = Literal["server", "client", "consumer"]
 Attributes = Mapping[str, str | int]
 Result = TypeVar("Result")
 
-MOST_QUERY_CHARACTERS = 1_000
+MAX_QUERY_CHARACTERS = 1_000
 
 
 class Span(Protocol):
@@ -133,6 +133,6 @@ def record_query(query: Any) -> None:
     if current is None:
         return
     text = " ".join(query.query.split())
-    attributes = {"db.system.name": "postgresql", "db.query.text": text[:MOST_QUERY_CHARACTERS]}
+    attributes = {"db.system.name": "postgresql", "db.query.text": text[:MAX_QUERY_CHARACTERS]}
     started_at = time.time_ns() - int(query.elapsed * 1e9)
     current.start(text.partition(" ")[0], "client", attributes, started_at).end(query.exception)

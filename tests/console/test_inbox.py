@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from sapa.console.live import MOST_STREAMS_OF_A_PERSON
+from sapa.console.live import MAX_STREAMS_OF_A_PERSON
 from sapa.console.ticket_lines import build_lines
 from sapa.db.pool import Database
 from sapa.people.types import Role
@@ -304,7 +304,7 @@ async def test_a_person_has_so_many_streams_and_no_more(seat: Seat) -> None:
     """Two processes have twice as many slots."""
     streams = []
     try:
-        for _ in range(2 * MOST_STREAMS_OF_A_PERSON + 1):
+        for _ in range(2 * MAX_STREAMS_OF_A_PERSON + 1):
             request = seat.browser.build_request("GET", "/test/inbox/events", headers=EVENTS)
             streams.append(await seat.browser.send(request, stream=True))
         refused = [response for response in streams if response.status_code == 503]

@@ -51,5 +51,5 @@ def test_every_part_is_sent_once_and_in_order(source: Source, text: str, types: 
     parts = split_reply(source, text, files)
     assert [id for part in parts for id in part.get("attachmentIds", [])] == [file["id"] for file in files]
     assert [part["body"] for part in parts if "body" in part] == ([text] if text else [])
-    most = CHANNELS[source].capabilities.most_files
+    most = CHANNELS[source].capabilities.max_files
     assert all(len(part.get("attachmentIds", [])) <= most for part in parts)

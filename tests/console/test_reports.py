@@ -430,9 +430,9 @@ async def test_products_of_very_many_orders_are_refused(
     async with database.connection() as db:
         shop = await get_company(db, company.live)
         window = await reports.get_window(db, shop, "7", "", "")
-        assert len(await reports.list_products(db, shop, window, shop.currency, most_orders=2)) == 1
+        assert len(await reports.list_products(db, shop, window, shop.currency, max_orders=2)) == 1
         with pytest.raises(Invalid):
-            await reports.list_products(db, shop, window, shop.currency, most_orders=1)
+            await reports.list_products(db, shop, window, shop.currency, max_orders=1)
 
 
 COLUMNS = """

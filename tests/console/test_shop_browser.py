@@ -6,7 +6,7 @@ import httpx
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from sapa.console.import_pages import MOST_MAPPED
+from sapa.console.import_pages import MAX_MAPPED
 from sapa.db.pool import Database
 from tests.conftest import Installation
 from tests.console.people import make_person
@@ -302,8 +302,8 @@ async def look_until(page: Page, title: str) -> None:
 async def test_a_table_with_more_columns_than_the_form_shows_is_uploaded_mapped_and_imported(
     browser: Browser, installation: Installation, database: Database, email: str
 ) -> None:
-    columns = ["Pelanggan", "Nomor", *(f"Kolom {number}" for number in range(MOST_MAPPED))]
-    values = ["Ayu Lestari", "0812345678", *["x"] * MOST_MAPPED]
+    columns = ["Pelanggan", "Nomor", *(f"Kolom {number}" for number in range(MAX_MAPPED))]
+    values = ["Ayu Lestari", "0812345678", *["x"] * MAX_MAPPED]
     file = f"{','.join(columns)}\n{','.join(values)}\n".encode()
     async with open_seat(browser, installation, database, email) as page:
         await page.goto("/console/live/imports")
@@ -311,7 +311,7 @@ async def test_a_table_with_more_columns_than_the_form_shows_is_uploaded_mapped_
         await page.click("form[enctype] button")
         await page.wait_for_url("**/mapping")
         fields = page.locator("[name=field]")
-        await expect(fields).to_have_count(MOST_MAPPED)
+        await expect(fields).to_have_count(MAX_MAPPED)
         await fields.nth(0).select_option("name")
         await fields.nth(1).select_option("phoneNumber")
         await page.click("button:text-is('Show the preview again')")

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 
 from sapa.db import long_reads
-from sapa.db.long_reads import CONNECTIONS, MOST_STREAMS, LongReads, TooManyLongReads
+from sapa.db.long_reads import CONNECTIONS, MAX_STREAMS, LongReads, TooManyLongReads
 from sapa.db.pool import Database
 from tests.conftest import Installation
 from tests.factories import Environments
@@ -73,7 +73,7 @@ async def test_the_pool_is_small_for_all_companies_together(installation: Instal
 
 async def test_streams_leave_room_for_other_reads(installation: Installation) -> None:
     async with open_long_reads(installation) as reads, AsyncExitStack() as stack:
-        for company_id in range(MOST_STREAMS):
+        for company_id in range(MAX_STREAMS):
             await stack.enter_async_context(reads.stream(-company_id - 1))
         with pytest.raises(TooManyLongReads):
             await stack.enter_async_context(reads.stream(-100))

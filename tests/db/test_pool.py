@@ -85,7 +85,7 @@ async def test_connections_that_a_burst_opened_are_closed_again(
             return (database.open_count == 8 and database.idle == 0) or None
 
         async def are_closed() -> bool | None:
-            return database.open_count == pool.MOST_UNUSED or None
+            return database.open_count == pool.MAX_UNUSED or None
 
         for _ in range(2):
             free = asyncio.Event()

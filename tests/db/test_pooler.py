@@ -25,7 +25,7 @@ from tests.faults.replicas import Replicas, open_replicas
 
 pytestmark = pytest.mark.long
 
-MOST_CLIENTS = 35
+MAX_CLIENTS = 35
 
 
 class Bouncer:
@@ -62,7 +62,7 @@ unix_socket_dir =
 auth_type = scram-sha-256
 auth_file = {folder}/users.txt
 pool_mode = {mode}
-max_client_conn = {MOST_CLIENTS}
+max_client_conn = {MAX_CLIENTS}
 default_pool_size = 40
 """
         + "\n".join(settings)
@@ -142,7 +142,7 @@ async def test_sessions_that_are_taken_in_turn_are_noticed(replicas: Replicas, s
 async def test_a_pooler_that_is_full_is_a_database_that_is_away(replicas: Replicas) -> None:
     with run_pgbouncer(replicas, "session") as bouncer:
         assert await wait_until(bouncer.accepts, 60)
-        full = [await connect(bouncer.app_url, timeout=60) for _ in range(MOST_CLIENTS)]
+        full = [await connect(bouncer.app_url, timeout=60) for _ in range(MAX_CLIENTS)]
         with pytest.raises(DatabaseAway, match="no more connections allowed"):
             await connect(bouncer.app_url, timeout=60)
         for connection in full:

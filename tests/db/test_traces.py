@@ -13,7 +13,7 @@ from sapa.traces import Attributes, SpanKind
 from tests.conftest import Installation
 from tests.db.scratch import scratch_database
 
-MOST_STEPS = 80
+MAX_STEPS = 80
 """More steps of the event loop than a traced call takes."""
 
 
@@ -52,7 +52,7 @@ async def test_a_traced_call_that_is_cancelled_at_any_moment_gives_its_connectio
             async with database.connection() as db:
                 await db.fetchval("SELECT 1")
 
-    for steps in range(MOST_STEPS):
+    for steps in range(MAX_STEPS):
         task = asyncio.create_task(call())
         for _ in range(steps):
             await asyncio.sleep(0)

@@ -35,8 +35,8 @@ CALLS_PER_SECOND = 20
 QUIET_SHARE = 0.25
 """Of the time, before the attacks begin."""
 EVENTS = ["customer.created", "order.created"]
-MOST_SLOWER = 2.0
-MOST_GROWTH = 1.1
+MAX_SLOWER = 2.0
+MAX_GROWTH = 1.1
 ACCOUNT = ["--set", "smtp_host=mail.shop.example", "--set", "address=halo@shop.example"]
 SETTLE_SECONDS = 120
 
@@ -182,7 +182,7 @@ async def soak(installation: Installation, minutes: float) -> int:
         await live.aclose()
         await test.aclose()
     is_good = not (quiet.failures or attacked.failures or lost)
-    return int(not (is_good and attacked.p99 <= MOST_SLOWER * quiet.p99 and is_flat(memory.megabytes)))
+    return int(not (is_good and attacked.p99 <= MAX_SLOWER * quiet.p99 and is_flat(memory.megabytes)))
 
 
 def start_attacks(installation: Installation, company: Environments, seconds: float) -> subprocess.Popen[str]:
@@ -206,7 +206,7 @@ def start_attacks(installation: Installation, company: Environments, seconds: fl
 def is_flat(megabytes: list[float]) -> bool:
     """The last third is not above the third before it by more than a tenth."""
     third = len(megabytes) // 3
-    return third == 0 or median(megabytes[-third:]) <= MOST_GROWTH * median(megabytes[-2 * third : -third])
+    return third == 0 or median(megabytes[-third:]) <= MAX_GROWTH * median(megabytes[-2 * third : -third])
 
 
 async def list_lost(database: Database, company: Environments, traffic: Traffic, shop: Shop) -> list[str]:

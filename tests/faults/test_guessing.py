@@ -16,7 +16,7 @@ from tests.faults.guessing import guess
 
 GUESSERS = 60
 MEGABYTE = 1_048_576
-MOST_GROWTH = 250 * MEGABYTE
+MAX_GROWTH = 250 * MEGABYTE
 """A hash takes 64 MiB: one of a stranger's and one of a known browser's, and what else 60 requests take."""
 
 
@@ -57,4 +57,4 @@ async def test_a_known_browser_gets_in_while_strangers_guess(
     assert set(statuses) <= {401, 429, 503}
     assert statuses[401] <= 110  # the account's limit, over all networks; other windows may have begun meanwhile
     assert statuses[429] + statuses[503] > 0
-    assert peak - before < MOST_GROWTH
+    assert peak - before < MAX_GROWTH

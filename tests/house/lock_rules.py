@@ -14,7 +14,7 @@ from sapa.db.migrations.files import BATCH, Migration
 
 FIRST = 63
 """Migrations before this one are released; they were written when nothing was large."""
-MOST_LOCK_MILLISECONDS = 1_000
+MAX_LOCK_MILLISECONDS = 1_000
 """Everybody waits behind a migration that waits for a lock. It is tried again."""
 
 _LOCK_LIMIT = re.compile(r"(?:--[^\n]*\n|\s)*SET LOCAL lock_timeout = '(\d+)(m?s)';").match
@@ -47,7 +47,7 @@ def list_long_locks(migration: Migration) -> list[str]:
 
 def _of_limit(migration: Migration) -> Iterator[str]:
     limit = _LOCK_LIMIT(migration.text)
-    if limit is None or int(limit[1]) * (1 if limit[2] == "ms" else 1_000) > MOST_LOCK_MILLISECONDS:
+    if limit is None or int(limit[1]) * (1 if limit[2] == "ms" else 1_000) > MAX_LOCK_MILLISECONDS:
         yield "start with SET LOCAL lock_timeout = '1s' or less"
 
 

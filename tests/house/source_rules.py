@@ -13,9 +13,9 @@ FORBIDDEN_NAMES = {"utils", "helpers", "common", "core", "manager", "service", "
 SILENT = {"types", "queries", "api"}
 """Modules of a room that may not announce anything: the rest are its verbs and jobs."""
 
-MOST_LINES = 500
+MAX_LINES = 500
 LONG_FUNCTION = 50
-MOST_LONG_SHARE = 0.025
+MAX_LONG_SHARE = 0.025
 MEDIAN_BELOW = 10
 
 Modules = dict[str, Module]
@@ -108,13 +108,13 @@ def wrong_sizes(modules: Modules) -> list[str]:
     found = [
         f"{name} has {lines} lines"
         for name, module in modules.items()
-        if (lines := len(module.text.splitlines())) > MOST_LINES
+        if (lines := len(module.text.splitlines())) > MAX_LINES
     ]
     lengths = {
         f"{name}.{function.name}": _lines(function) for name, module in modules.items() for function in module.functions
     }
     long = sorted(name for name, lines in lengths.items() if lines > LONG_FUNCTION)
-    if len(long) >= MOST_LONG_SHARE * len(lengths) and long:
+    if len(long) >= MAX_LONG_SHARE * len(lengths) and long:
         found.append(f"{len(long)} of {len(lengths)} functions are over {LONG_FUNCTION} lines: {', '.join(long)}")
     if lengths and (middle := median(lengths.values())) >= MEDIAN_BELOW:
         found.append(f"the median function has {middle} lines")

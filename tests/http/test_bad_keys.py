@@ -5,7 +5,7 @@ import pytest
 
 from sapa.db.pool import Database
 from sapa.domains import ROUTES
-from sapa.http.bad_keys import MOST_BAD_KEYS, MOST_NETWORKS, TRUST_SECONDS, WINDOW_SECONDS, BadKeyLimiter
+from sapa.http.bad_keys import MAX_BAD_KEYS, MAX_NETWORKS, TRUST_SECONDS, WINDOW_SECONDS, BadKeyLimiter
 from sapa.http.errors import RateLimitExceeded
 from sapa.http.keys import new_key
 from tests.conftest import Installation
@@ -24,7 +24,7 @@ async def test_a_network_that_guesses_is_refused_before_the_look_up(
 ) -> None:
     key = await make_key(database, company.live)
     async with open_app(installation, ROUTES, peer) as client:
-        assert await guess(client, MOST_BAD_KEYS + 1) == [401] * (MOST_BAD_KEYS + 1)
+        assert await guess(client, MAX_BAD_KEYS + 1) == [401] * (MAX_BAD_KEYS + 1)
         refused = await client.get("/customers", headers={"x-api-key": new_key("live")})
         assert (refused.status_code, refused.json()["error"]["code"]) == (429, "RATE_LIMIT_EXCEEDED")
         assert 1 <= int(refused.headers["retry-after"]) <= WINDOW_SECONDS
@@ -38,7 +38,7 @@ async def test_a_network_with_a_good_key_is_not_limited(
     key, other = await make_key(database, company.live), await make_key(database, company.live)
     async with open_app(installation, ROUTES, "203.0.113.9") as client:
         assert (await client.get("/customers", headers={"x-api-key": key.raw})).status_code == 200
-        assert set(await guess(client, MOST_BAD_KEYS + 10)) == {401}
+        assert set(await guess(client, MAX_BAD_KEYS + 10)) == {401}
         assert (await client.get("/customers", headers={"x-api-key": other.raw})).status_code == 200
 
 
@@ -52,7 +52,7 @@ def is_limited(limiter: BadKeyLimiter, network: str, now: float) -> bool:
 
 def build_guessed(now: float) -> BadKeyLimiter:
     limiter = BadKeyLimiter()
-    for _ in range(MOST_BAD_KEYS + 1):
+    for _ in range(MAX_BAD_KEYS + 1):
         limiter.count("a", now)
     return limiter
 
@@ -73,6 +73,6 @@ def test_a_good_key_counts_for_ten_minutes() -> None:
 
 def test_the_tables_do_not_grow_for_ever() -> None:
     limiter = build_guessed(1000.0)
-    for number in range(MOST_NETWORKS):
+    for number in range(MAX_NETWORKS):
         limiter.count(str(number), 1000.0)
     assert not is_limited(limiter, "a", 1000.0)

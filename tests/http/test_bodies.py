@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sapa.customers.types import CustomerIn
 from sapa.db.pool import Database
 from sapa.http import exchange
-from sapa.http.bodies import MOST_BYTES, decode_body, translate_validation_error
+from sapa.http.bodies import MAX_BYTES, decode_body, translate_validation_error
 from sapa.http.errors import FieldError, Invalid
 from sapa.orders.types import OrderIn
 from tests import depth
@@ -234,15 +234,15 @@ def in_pieces(body: bytes) -> Iterator[bytes]:
 
 
 async def test_a_body_may_have_exactly_1_mib(installation: Installation, key: MadeKey) -> None:
-    assert MOST_BYTES == 1024 * 1024
-    assert post(installation, key, padded(MOST_BYTES)).status == 201
+    assert MAX_BYTES == 1024 * 1024
+    assert post(installation, key, padded(MAX_BYTES)).status == 201
 
 
 async def test_a_chunked_body_may_have_exactly_1_mib(installation: Installation, key: MadeKey) -> None:
-    assert post(installation, key, in_pieces(padded(MOST_BYTES))).status == 201
+    assert post(installation, key, in_pieces(padded(MAX_BYTES))).status == 201
 
 
-@pytest.mark.parametrize("size", [MOST_BYTES + 1, 3 * MOST_BYTES])
+@pytest.mark.parametrize("size", [MAX_BYTES + 1, 3 * MAX_BYTES])
 async def test_a_larger_body_is_a_413(installation: Installation, key: MadeKey, size: int) -> None:
     for body in (padded(size), in_pieces(padded(size))):
         reply = post(installation, key, body)
@@ -251,7 +251,7 @@ async def test_a_larger_body_is_a_413(installation: Installation, key: MadeKey, 
 
 
 async def test_after_a_413_the_server_serves_on(installation: Installation, key: MadeKey) -> None:
-    assert post(installation, key, padded(MOST_BYTES + 1)).status == 413
+    assert post(installation, key, padded(MAX_BYTES + 1)).status == 413
     assert post(installation, key, padded(100)).status == 201
 
 

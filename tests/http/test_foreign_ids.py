@@ -127,7 +127,7 @@ OTHER_PATHS = {("by-external-id", "/customers/{id}/consents")}
 """Where a word is no id, because another endpoint has this path: here a customer whose own id is `consents`."""
 
 
-MOST_PARTS = 4
+MAX_PARTS = 4
 ROUTE_WORDS = ("by-external-id",)
 """Tried on every endpoint: what they lead to depends on the other paths and not only on the kind of the id."""
 
@@ -278,7 +278,7 @@ def choose_garbage(endpoint: Endpoint, name: str, kind: IdKind) -> list[str]:
     if depth.is_long():
         return malformed
     sharing = [(each, other) for each in WITH_IDS for other, its in kinds_of(each).items() if its.prefix == kind.prefix]
-    parts = min(len(sharing), MOST_PARTS)
+    parts = min(len(sharing), MAX_PARTS)
     own = malformed[sharing.index((endpoint, name)) % parts :: parts]
     return [*own, *(word for word in ROUTE_WORDS if word in malformed and word not in own)]
 

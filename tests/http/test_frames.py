@@ -13,7 +13,7 @@ from tests.factories import Environments, make_key
 from tests.house.source_tree import SOURCE
 from tests.http.probe import open_app
 
-MOST_FRAMES = 7
+MAX_FRAMES = 7
 
 
 async def test_a_read_reaches_its_statement_in_at_most_seven_frames(
@@ -35,7 +35,7 @@ async def test_a_read_reaches_its_statement_in_at_most_seven_frames(
         monkeypatch.setattr(Connection, "_execute", watch)
         assert (await client.get(path)).status_code == 200
     (frames,) = paths
-    assert len(frames) <= MOST_FRAMES, " → ".join(frames)
+    assert len(frames) <= MAX_FRAMES, " → ".join(frames)
 
 
 def _list_own_frames() -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 from sapa.http.errors import Invalid, PayloadTooLarge, RequestTimeout
 from sapa.http.incoming import LARGE_BYTES, IncomingBody
 from sapa.values import large_bodies as turns
-from sapa.values.large_bodies import MOST_WAITING_BODIES, LargeBodies, TooManyLargeBodies
+from sapa.values.large_bodies import MAX_WAITING_BODIES, LargeBodies, TooManyLargeBodies
 
 OWNER = "somebody"
 SECONDS = 30.0
@@ -103,7 +103,7 @@ async def test_few_large_bodies_wait() -> None:
     held = IncomingBody(Sender(PIECE, PIECE).receive, large_bodies)
     await held.read(MOST, SECONDS, OWNER)
     async with asyncio.TaskGroup() as group:
-        waiting = [group.create_task(large_bodies.take(OWNER)) for _ in range(MOST_WAITING_BODIES)]
+        waiting = [group.create_task(large_bodies.take(OWNER)) for _ in range(MAX_WAITING_BODIES)]
         await asyncio.sleep(0)
         with pytest.raises(TooManyLargeBodies):
             await large_bodies.take(OWNER)

@@ -29,9 +29,9 @@ from tests.conftest import TLS, Installation
 from tests.factories import Environments, make_key
 from tests.http.response_check import document_of, operations_of
 
-MOST_BYTES = 40_000
+MAX_BYTES = 40_000
 """Of a page on the wire: a slow phone, at 1.6 Mbit/s, loads them in a fifth of a second."""
-MOST_ELEMENTS = 10_000
+MAX_ELEMENTS = 10_000
 """Of a page. A slow phone builds so many in about a second; the whole reference has ten times as many."""
 
 # For every text: the ratio of its colour's luminance to that of what lies behind it, after WCAG 2.
@@ -150,14 +150,14 @@ async def test_a_page_is_small_on_the_wire(visits: dict[tuple[Base, str], Visit]
     async with httpx.AsyncClient(verify=TLS, timeout=120) as client:
         for visit in visits.values():
             async with client.stream("GET", visit.address) as answer:
-                assert sum([len(chunk) async for chunk in answer.aiter_raw()]) < MOST_BYTES, visit.address
+                assert sum([len(chunk) async for chunk in answer.aiter_raw()]) < MAX_BYTES, visit.address
 
 
 async def test_a_page_is_little_work_for_a_slow_phone(visits: dict[tuple[Base, str], Visit]) -> None:
     for place, visit in visits.items():
         elements = await visit.page.evaluate("document.querySelectorAll('*').length")
         requests = await visit.page.evaluate("performance.getEntriesByType('resource').map((one) => one.name)")
-        assert elements <= MOST_ELEMENTS, place
+        assert elements <= MAX_ELEMENTS, place
         assert requests == [], place  # each would cost another round trip
 
 

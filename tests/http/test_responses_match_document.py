@@ -12,7 +12,7 @@ import pytest
 from sapa.access.types import Scope
 from sapa.db.pool import Database
 from sapa.events import DELIVERY_ID
-from sapa.http.bodies import MOST_BYTES, MOST_UPLOADED
+from sapa.http.bodies import MAX_BYTES, MAX_UPLOADED
 from sapa.http.endpoints import OR, Base
 from sapa.imports.mappings.types import MAPPING_ID
 from sapa.loyalty.rewards.types import OPTION_ID, REDEMPTION_ID
@@ -361,11 +361,11 @@ async def provoke_refusals_of_requests(caller: Caller) -> None:
     if caller.body is not None:
         assert (await caller.call(content=b"{", headers={"content-type": "application/json"})).status_code == 400
         assert (await caller.call(content=b"{}", headers={"content-type": "text/plain"})).status_code == 415
-        large = b'"' + b"x" * MOST_BYTES + b'"'
+        large = b'"' + b"x" * MAX_BYTES + b'"'
         assert (await caller.call(content=large, headers={"content-type": "application/json"})).status_code == 413
     if caller.uploads:
         assert (await caller.call(content=b"{}", headers={"content-type": "text/plain"})).status_code == 415
-        assert (await caller.call(content=b"x" * (MOST_UPLOADED + 1))).status_code == 413
+        assert (await caller.call(content=b"x" * (MAX_UPLOADED + 1))).status_code == 413
     if caller.takes_file:
         assert (await caller.call(headers={"content-encoding": "gzip"})).status_code == 415
         assert (await caller.call(content=drip(26, bytes(1_048_576)))).status_code == 413

@@ -11,7 +11,7 @@ import pytest
 import xlsxwriter  # type: ignore[import-untyped]
 
 from sapa.imports.tables.files import TableRecord, TableRecords, guess_header, open_table, read_first_rows
-from sapa.imports.tables.workbooks import MOST_UNPACKED
+from sapa.imports.tables.workbooks import MAX_UNPACKED
 from sapa.imports.types import Problem, UnusableFile
 
 TEXT = 'Nama;Kota\r\n"Ayu; ""A""\nLestari";Bandung\r\nJosé;Denpasar\r\n'
@@ -143,14 +143,14 @@ def build_archive(size: int) -> bytes:
 
 
 def test_a_small_file_that_unpacks_to_much_is_refused(tmp_path: Path) -> None:
-    bomb = build_archive(MOST_UNPACKED + 1_048_576)
+    bomb = build_archive(MAX_UNPACKED + 1_048_576)
     assert len(bomb) < 1_048_576
     with pytest.raises(UnusableFile, match="unpacks to more than 256 MiB"):
         read(write(tmp_path, bomb, "bomb.xlsx"), "xlsx")
 
 
 def test_a_workbook_that_declares_a_smaller_size_is_refused_just_so(tmp_path: Path) -> None:
-    bomb = bytearray(build_archive(MOST_UNPACKED + 1_048_576))
+    bomb = bytearray(build_archive(MAX_UNPACKED + 1_048_576))
     directory = bomb.rindex(b"PK\x01\x02")
     bomb[directory + 24 : directory + 28] = (100).to_bytes(4, "little")
     with pytest.raises(UnusableFile, match=r"unpacks to more than|damaged"):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sapa.db.pool import Database
 from sapa.loyalty.program.actions import build_worth
 from sapa.loyalty.program.queries import EarningTerms
-from sapa.loyalty.types import MOST_POINTS, Rounding
+from sapa.loyalty.types import MAX_POINTS, Rounding
 from tests.factories import Environments, make_order, make_product
 from tests.loyalty.ledger_steps import adjust, drift_of, history_of, points_of, types_of, wallet_of
 
@@ -259,17 +259,17 @@ def terms(amount: str, points: int, rounding: Rounding) -> EarningTerms:
     ],
 )
 def test_the_worth_of_an_order_is_exact(total: str, amount: str, rounding: Rounding, times: int) -> None:
-    assert build_worth(Decimal(total), terms(amount, 1, rounding)) == min(times, MOST_POINTS)
+    assert build_worth(Decimal(total), terms(amount, 1, rounding)) == min(times, MAX_POINTS)
 
 
 @given(
     total=st.decimals(0, 10**13, places=2),
     amount=st.decimals("0.01", 10**13, places=2),
-    points=st.integers(1, MOST_POINTS),
+    points=st.integers(1, MAX_POINTS),
 )
 def test_the_worth_of_an_order_lies_between_its_roundings(total: Decimal, amount: Decimal, points: int) -> None:
     low, middle, high = (build_worth(total, terms(str(amount), points, how)) for how in ("floor", "round", "ceil"))
     cents, each = int(total * 100), int(amount * 100)
-    assert low == min(cents // each * points, MOST_POINTS)
-    assert high == min(-(-cents // each) * points, MOST_POINTS)
+    assert low == min(cents // each * points, MAX_POINTS)
+    assert high == min(-(-cents // each) * points, MAX_POINTS)
     assert low <= middle <= high

@@ -12,7 +12,7 @@ from sapa.db.pool import Connection, Database, Tx
 from sapa.loyalty import actions
 from sapa.loyalty.adjust import adjust as adjust_points
 from sapa.loyalty.expiry import jobs, queries
-from sapa.loyalty.ledger import MOST_EXPIRE_ENTRIES
+from sapa.loyalty.ledger import MAX_EXPIRE_ENTRIES
 from sapa.loyalty.queries import FEW_LOTS
 from sapa.loyalty.types import AdjustmentIn
 from tests.db.query_plans import get_range, scans
@@ -94,7 +94,7 @@ async def test_batches_are_settled_one_after_the_other_and_announced_with_the_la
 async def test_a_write_settles_all_at_once_and_the_rest_with_one_entry(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    customer = await make_lots(sandbox, database, company, MOST_EXPIRE_ENTRIES + 3)
+    customer = await make_lots(sandbox, database, company, MAX_EXPIRE_ENTRIES + 3)
     async with database.transaction() as tx:
         await access.move_clock(tx, company.test, 2 * WEEK)
         environment = await access.get_company(tx, company.test)
@@ -103,7 +103,7 @@ async def test_a_write_settles_all_at_once_and_the_rest_with_one_entry(
     rest, *single = await expirations(sandbox, customer)
     assert (rest["pointsDelta"], rest["referenceType"], rest["referenceId"]) == ("-3", "lots", None)
     assert {(one["pointsDelta"], one["referenceType"]) for one in single} == {("-1", "lot")}
-    assert len(single) == MOST_EXPIRE_ENTRIES
+    assert len(single) == MAX_EXPIRE_ENTRIES
     assert await drift_of(sandbox) == []
 
 
@@ -114,12 +114,12 @@ async def test_one_run_settles_all_wallets_however_many_lots_they_have(
         await make_lots(sandbox, database, company, jobs.BATCH // 2, WEEK + timedelta(hours=index))
         for index in range(5)
     ]
-    customers.append(await make_lots(sandbox, database, company, jobs.MOST_PER_TRANSACTION + 2))
+    customers.append(await make_lots(sandbox, database, company, jobs.MAX_PER_TRANSACTION + 2))
     await move_clock(2 * WEEK)
     await jobs.expire_overdue(database)
     async with database.connection() as db:
         assert [(await stored(db, customer))[0] for customer in customers] == [0] * 6
-    assert len(await expirations(sandbox, customers[-1])) == jobs.MOST_PER_TRANSACTION + 2
+    assert len(await expirations(sandbox, customers[-1])) == jobs.MAX_PER_TRANSACTION + 2
     assert await drift_of(sandbox) == []
 
 

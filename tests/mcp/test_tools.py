@@ -22,7 +22,7 @@ CATALOGUE = Catalogue(ROUTES, DOCS_TOOL)
 TOOLS = list(CATALOGUE.tools.values())
 READ = [scope for scope in Scope if scope.endswith(":READ")]
 
-MOST_CHARACTERS = 5_400
+MAX_CHARACTERS = 5_400
 """Of one tool: about 1,300 tokens. tests/mcp/test_conformance.py counts real ones."""
 
 
@@ -121,7 +121,7 @@ def test_a_tool_is_named_and_described(tool: Tool) -> None:
     assert definition.description.endswith(".")
     assert "\n" not in definition.description
     assert "Needs the scope" not in definition.description
-    assert len(msgspec.json.encode(definition)) <= MOST_CHARACTERS, (
+    assert len(msgspec.json.encode(definition)) <= MAX_CHARACTERS, (
         "shorten the docstring's first paragraph or the descriptions of its fields"
     )
 

@@ -67,7 +67,7 @@ async def test_every_order_shows_the_new_name_in_the_end(
 ) -> None:
     customer = await make_customer(api, firstName="Ayu")
     other = await make_order(api, customer={"email": "x@example.com", "firstName": "Citra"})
-    await add_orders(database, company.live, customer["id"], customer_copies.MOST_ORDERS + MORE)
+    await add_orders(database, company.live, customer["id"], customer_copies.MAX_ORDERS + MORE)
     await api.put(f"/customers/{customer['id']}", json={"firstName": "Budi"})
 
     async def is_done() -> bool | None:
@@ -117,33 +117,33 @@ async def update_all(quiet: Database, company: Company) -> None:
 
 
 async def test_a_customer_with_fewer_orders_leaves_nothing_to_do(quiet: Database) -> None:
-    company, customer_id = await make_regular(quiet, customer_copies.MOST_ORDERS - 1)
+    company, customer_id = await make_regular(quiet, customer_copies.MAX_ORDERS - 1)
     await rename(quiet, company, customer_id, "Budi")
-    assert await names_of(quiet, company.id) == {"Budi/budi": customer_copies.MOST_ORDERS - 1}
+    assert await names_of(quiet, company.id) == {"Budi/budi": customer_copies.MAX_ORDERS - 1}
     assert await count_waiting(quiet, company) == 0
 
 
 async def test_a_second_rename_replaces_the_first(quiet: Database) -> None:
-    company, customer_id = await make_regular(quiet, customer_copies.MOST_ORDERS + MORE)
+    company, customer_id = await make_regular(quiet, customer_copies.MAX_ORDERS + MORE)
     await rename(quiet, company, customer_id, "Budi")
-    assert await names_of(quiet, company.id) == {"Budi/budi": customer_copies.MOST_ORDERS, "Ayu/ayu": MORE}
+    assert await names_of(quiet, company.id) == {"Budi/budi": customer_copies.MAX_ORDERS, "Ayu/ayu": MORE}
     await rename(quiet, company, customer_id, "Citra")
     await update_all(quiet, company)
-    assert await names_of(quiet, company.id) == {"Citra/citra": customer_copies.MOST_ORDERS + MORE}
+    assert await names_of(quiet, company.id) == {"Citra/citra": customer_copies.MAX_ORDERS + MORE}
     assert await count_waiting(quiet, company) == 0
 
 
 async def test_all_orders_keep_the_last_name_of_a_deleted_customer(quiet: Database) -> None:
-    company, customer_id = await make_regular(quiet, customer_copies.MOST_ORDERS + MORE)
+    company, customer_id = await make_regular(quiet, customer_copies.MAX_ORDERS + MORE)
     await rename(quiet, company, customer_id, "Budi")
     async with quiet.transaction() as tx:
         await actions.delete(tx, company, customer_id)
     await update_all(quiet, company)
-    assert await names_of(quiet, company.id) == {"Budi/budi": customer_copies.MOST_ORDERS + MORE}
+    assert await names_of(quiet, company.id) == {"Budi/budi": customer_copies.MAX_ORDERS + MORE}
 
 
 async def test_a_worker_that_is_killed_half_way_is_followed_by_another(scratch: Scratch, quiet: Database) -> None:
-    company, customer_id = await make_regular(quiet, customer_copies.MOST_ORDERS + MORE)
+    company, customer_id = await make_regular(quiet, customer_copies.MAX_ORDERS + MORE)
     await rename(quiet, company, customer_id, "Budi")
     async with connect(scratch.owner_url) as owner, owner.transaction():
         oldest = "SELECT id FROM orders WHERE company_id = $1 ORDER BY created_at, id LIMIT 1 FOR UPDATE"
@@ -157,7 +157,7 @@ async def test_a_worker_that_is_killed_half_way_is_followed_by_another(scratch: 
     left = (await names_of(quiet, company.id))["Ayu/ayu"]
     assert 0 < left < MORE
     await update_all(quiet, company)
-    assert await names_of(quiet, company.id) == {"Budi/budi": customer_copies.MOST_ORDERS + MORE}
+    assert await names_of(quiet, company.id) == {"Budi/budi": customer_copies.MAX_ORDERS + MORE}
     assert await count_waiting(quiet, company) == 0
 
 
@@ -166,7 +166,7 @@ async def is_half_way(quiet: Database, company: Company) -> bool | None:
 
 
 async def test_a_customer_whose_orders_are_locked_does_not_block_others(scratch: Scratch, quiet: Database) -> None:
-    companies = [await make_regular(quiet, customer_copies.MOST_ORDERS + 1) for _ in range(2)]
+    companies = [await make_regular(quiet, customer_copies.MAX_ORDERS + 1) for _ in range(2)]
     for company, customer_id in companies:
         await rename(quiet, company, customer_id, "Budi")
     (locked, _), (free, _) = companies
@@ -182,11 +182,11 @@ async def test_a_customer_whose_orders_are_locked_does_not_block_others(scratch:
 @pytest.mark.long
 async def test_the_migration_queues_names_that_are_out_of_date(scratch: Scratch, quiet: Database) -> None:
     (migration,) = [one for one in list_migrations() if one.name.endswith("_customer_copies")]
-    company, customer_id = await make_regular(quiet, customer_copies.MOST_ORDERS + MORE)
+    company, customer_id = await make_regular(quiet, customer_copies.MAX_ORDERS + MORE)
     await rename(quiet, company, customer_id, "Budi")
     async with connect(scratch.owner_url) as owner, owner.transaction():
         await owner.execute("DROP TABLE customer_copies")
         await owner.execute(migration.text)
     await migrate(scratch.owner_url, scratch.app_url)  # grants
     await update_all(quiet, company)
-    assert await names_of(quiet, company.id) == {"Budi/budi": customer_copies.MOST_ORDERS + MORE}
+    assert await names_of(quiet, company.id) == {"Budi/budi": customer_copies.MAX_ORDERS + MORE}

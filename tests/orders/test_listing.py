@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sapa.db.listing import MOST_GATHERED
+from sapa.db.listing import MAX_GATHERED
 from sapa.db.pool import Database, open_database
 from sapa.orders.api import LAST_TEXT, build_end
 from sapa.orders.queries import LISTING
@@ -364,7 +364,7 @@ class ReadingConnection:
         return getattr(self._db, name)
 
 
-@pytest.mark.parametrize("count", [70, MOST_GATHERED + 1_000], ids=["few", "many"])
+@pytest.mark.parametrize("count", [70, MAX_GATHERED + 1_000], ids=["few", "many"])
 async def test_orders_of_a_status_are_found_by_total_in_one_walk(
     database: Database, company: Environments, count: int
 ) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sapa.outbound.guard import AddressRefused, BlockedAddress, Guard, check_url
 from sapa.outbound.resolver import (
-    MOST_LOOK_UPS,
+    MAX_LOOK_UPS,
     GuardedResolver,
     NoRoom,
     SlowName,
@@ -325,11 +325,11 @@ async def test_slow_names_do_not_block_other_look_ups() -> None:
         return ["1.1.1.1"]
 
     names = GuardedResolver(Guard(CLOSED), look_up, budget=0.3)
-    slow = [f"slow{place}.example" for place in range(MOST_LOOK_UPS + 10)]
+    slow = [f"slow{place}.example" for place in range(MAX_LOOK_UPS + 10)]
     try:
         for attempt in range(3):
             failures = await asyncio.gather(*(names.resolve(name, 443) for name in slow), return_exceptions=True)
-            assert {type(failure) for failure in failures[:MOST_LOOK_UPS]} == {SlowName}
+            assert {type(failure) for failure in failures[:MAX_LOOK_UPS]} == {SlowName}
             assert {type(failure) for failure in failures} <= {SlowName, NoRoom}
             assert await names.resolve(f"quick{attempt}.example", 443)
         assert len(request) == len(set(request))
@@ -341,7 +341,7 @@ async def test_slow_names_do_not_block_other_look_ups() -> None:
 async def test_a_look_up_that_never_began_does_not_make_the_name_slow() -> None:
     free = threading.Event()
     names = GuardedResolver(Guard(CLOSED), lambda host: ["1.1.1.1"] if free.wait(30) else [], budget=0.3)
-    waiting = [f"slow{place}.example" for place in range(MOST_LOOK_UPS)] + ["late.example"]
+    waiting = [f"slow{place}.example" for place in range(MAX_LOOK_UPS)] + ["late.example"]
     try:
         failures = await asyncio.gather(*(names.resolve(name, 443) for name in waiting), return_exceptions=True)
         assert isinstance(failures[0], SlowName)

@@ -155,7 +155,7 @@ async def test_a_request_that_may_have_arrived_is_sent_once(name: str) -> None:
     async with open_provider(OK, UNCLEAR[name], OK) as (provider, client):
         await post(client, provider)
         with pytest.raises(Unclear):
-            await post(client, provider, seconds=0.5 if name == "too late" else 10, most_bytes=200_000)
+            await post(client, provider, seconds=0.5 if name == "too late" else 10, max_bytes=200_000)
         assert len(provider.requests) == 2
         assert (await post(client, provider)).body == b"ok"
     assert provider.connections == 2, "its connection serves nobody else"

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from sapa.people import passwords
 from sapa.people.passwords import (
     LEET,
-    MOST_CHARACTERS,
-    MOST_HASHED_AT_ONCE,
-    MOST_LEET,
+    MAX_CHARACTERS,
+    MAX_HASHED_AT_ONCE,
+    MAX_LEET,
     HashQueue,
     find_weakness,
     limit_leet,
@@ -28,7 +28,7 @@ GOOD = [
     "Tulisan tangan nenek di dapur",
     "my budi hates long ferry rides",
     "ぬるいおちゃをのむさるたち",
-    "x7" * 3 + "qL!90pZr" + "w" * (MOST_CHARACTERS - 14),
+    "x7" * 3 + "qL!90pZr" + "w" * (MAX_CHARACTERS - 14),
 ]
 
 
@@ -72,7 +72,7 @@ def test_personal_words_are_those_of_names_and_addresses() -> None:
     assert list_personal_words(["Al Bo-Cah", "x_ana@shop.example"]) == ["example", "shop", "ana", "cah"]
 
 
-@given(st.text(max_size=2 * MOST_CHARACTERS))
+@given(st.text(max_size=2 * MAX_CHARACTERS))
 def test_any_text_is_judged(password: str) -> None:
     reason = find_weakness(password, PERSON)
     assert reason is None or reason.endswith(("words of your own", "characters"))
@@ -82,14 +82,14 @@ def test_any_text_is_judged(password: str) -> None:
 def test_the_estimator_gets_few_symbols_that_may_stand_for_letters(password: str) -> None:
     limited = limit_leet(password)
     assert len(limited) == len(password)
-    assert len(set(limited) & set(LEET)) <= MOST_LEET
+    assert len(set(limited) & set(LEET)) <= MAX_LEET
     assert all(ours == theirs or ours == "~" for ours, theirs in zip(limited, password, strict=True))
 
 
 @pytest.mark.parametrize("shape", ["<a ", "a1!", "qwerty", "p@ssw0rd", "2024-01-01 ", "abcABC123", "\u202e", "é"])
 def test_the_estimator_gets_no_more_than_it_can_judge_quickly(shape: str) -> None:
     """Its time grows with the cube of the length; longer texts make it raise ValueError."""
-    assert find_weakness((shape * MOST_CHARACTERS)[:MOST_CHARACTERS], PERSON) is not None
+    assert find_weakness((shape * MAX_CHARACTERS)[:MAX_CHARACTERS], PERSON) is not None
 
 
 async def test_a_weak_password_is_refused_in_the_form_s_words() -> None:
@@ -124,7 +124,7 @@ async def test_one_password_is_hashed_at_a_time_and_a_limited_number_waits(monke
         with place.place():
             return await place.is_correct("x", "y")
 
-    waiting = [asyncio.create_task(sign_in(queue)) for _ in range(MOST_HASHED_AT_ONCE)]
+    waiting = [asyncio.create_task(sign_in(queue)) for _ in range(MAX_HASHED_AT_ONCE)]
     await asyncio.sleep(0)
     with pytest.raises(SignInBusy) as refused:
         await sign_in(queue)

@@ -64,7 +64,7 @@ async def test_a_caller_behind_a_proxy_that_adds_a_header_of_its_own_cannot_choo
 ) -> None:
     email = await make_person(database, company)
     limits = {"account and network": 100, "network": 2, "account": 100, "browser": 100}
-    monkeypatch.setattr(actions, "MOST_FAILURES", limits)
+    monkeypatch.setattr(actions, "MAX_FAILURES", limits)
     async with open_own(installation, peer="10.0.0.1", SAPA_TRUSTED_PROXIES="10.0.0.0/8") as client:
         form = {"token": await read_token(client, "/sign-in"), "email": email, "password": "wrong"}
         for number, status in enumerate((401, 401, 429)):
@@ -77,7 +77,7 @@ async def test_networks_and_accounts_that_are_not_there_are_counted_and_the_righ
 ) -> None:
     existing, unknown = await make_person(database, company), f"nobody-{company.live}@toko.example"
     limits = {"account and network": 2, "network": 5, "account": 100, "browser": 2}
-    monkeypatch.setattr(actions, "MOST_FAILURES", limits)
+    monkeypatch.setattr(actions, "MAX_FAILURES", limits)
     async with open_own(installation, peer="192.0.2.2") as client:
         for password, status in (("wrong", 401), (PASSWORD, 303), ("wrong", 401), (PASSWORD, 303)):
             client.cookies.clear()
@@ -109,7 +109,7 @@ async def test_a_browser_in_which_the_person_has_signed_in_gets_in_while_strange
         assert (await sign_in(own, email)).status_code == 303
         own.cookies.delete("sapa_session")
         async with database.transaction() as tx:
-            for _ in range(actions.MOST_FAILURES["account"]):
+            for _ in range(actions.MAX_FAILURES["account"]):
                 await queries.count_failure(tx, f"account {email}", actions.WINDOW_SECONDS)
         elsewhere = await browse("192.0.2.21")
         assert (await sign_in(elsewhere, email)).status_code == 429
@@ -125,7 +125,7 @@ async def test_a_known_browser_may_guess_ten_times_too_and_is_known_for_one_pers
         for status in [401] * 10 + [429]:
             assert (await sign_in(client, email, "wrong")).status_code == status
         async with database.transaction() as tx:
-            for _ in range(actions.MOST_FAILURES["account"]):
+            for _ in range(actions.MAX_FAILURES["account"]):
                 await queries.count_failure(tx, f"account {other}", actions.WINDOW_SECONDS)
         assert (await sign_in(client, other)).status_code == 429
 
@@ -146,22 +146,22 @@ async def test_browsers_are_forgotten_with_all_sessions(
             await actions.use_link(database, link, PASSWORD, None, actions.Origin("192.0.2.24", "another"))
             client.cookies.delete("sapa_session")
         async with database.transaction() as tx:
-            for _ in range(actions.MOST_FAILURES["account"]):
+            for _ in range(actions.MAX_FAILURES["account"]):
                 await queries.count_failure(tx, f"account {email}", actions.WINDOW_SECONDS)
         assert (await sign_in(client, email)).status_code == 429
 
 
 async def test_the_browsers_that_were_used_last_are_known(database: Database, company: Environments) -> None:
     email = await make_person(database, company)
-    for number in range(actions.MOST_BROWSERS + 3):
+    for number in range(actions.MAX_BROWSERS + 3):
         await actions.sign_in(database, email, PASSWORD, actions.Origin("192.0.2.25", "test", f"browser {number}"))
     async with database.connection() as db:
         known = [
             found is not None and found.is_known_browser
-            for number in range(actions.MOST_BROWSERS + 3)
+            for number in range(actions.MAX_BROWSERS + 3)
             for found in [await queries.find_password(db, email, sha256(f"browser {number}".encode()).digest())]
         ]
-    assert known == [False] * 3 + [True] * actions.MOST_BROWSERS
+    assert known == [False] * 3 + [True] * actions.MAX_BROWSERS
 
 
 async def test_one_stranger_s_ipv6_addresses_count_together(
@@ -169,7 +169,7 @@ async def test_one_stranger_s_ipv6_addresses_count_together(
 ) -> None:
     email = await make_person(database, company)
     limits = {"account and network": 2, "network": 3, "account": 100, "browser": 2}
-    monkeypatch.setattr(actions, "MOST_FAILURES", limits)
+    monkeypatch.setattr(actions, "MAX_FAILURES", limits)
     network = f"2001:db8:{company.live % 65536:x}"
     attempts = [
         (f"{network}:1::1", email, 401),

@@ -19,7 +19,7 @@ import pytest
 from sapa.db.pool import open_database
 from sapa.runtime.cluster import find_account, get_connection_limit, program
 from sapa.runtime.connection_budget import RESERVED, count_connections
-from sapa.runtime.embedded import LEAST_CONNECTIONS, EmbeddedServer, claim_folder, open_embedded
+from sapa.runtime.embedded import MIN_CONNECTIONS, EmbeddedServer, claim_folder, open_embedded
 from sapa.runtime.processes import (
     CannotStart,
     ProcessUser,
@@ -327,14 +327,14 @@ async def test_ordinary_user(fresh: Path) -> None:
 async def test_the_servers_limit_follows_from_the_processes(fresh: Path) -> None:
     settings = read_settings({"SAPA_PROCESSES": "9", "SAPA_DATABASE_POOL": "20", "SAPA_WORKER_POOL": "30"})
     assert count_connections(settings) == 9 * (20 + 6 + 1) + 1 + 30 + 6 + 1
-    assert count_connections(read_settings({"SAPA_PROCESSES": "3"})) + RESERVED <= LEAST_CONNECTIONS
+    assert count_connections(read_settings({"SAPA_PROCESSES": "3"})) + RESERVED <= MIN_CONNECTIONS
     copy_prepared(fresh)
     async with claim_folder(fresh) as server:
-        server.most_connections = count_connections(settings) + RESERVED
+        server.max_connections = count_connections(settings) + RESERVED
         await server.start()
         try:
             async with open_database(server.app_url) as database, database.connection() as db:
-                assert int(await db.fetchval("SHOW max_connections")) == server.most_connections
+                assert int(await db.fetchval("SHOW max_connections")) == server.max_connections
         finally:
             await server.stop()
-    assert get_connection_limit(server.cluster) == server.most_connections
+    assert get_connection_limit(server.cluster) == server.max_connections

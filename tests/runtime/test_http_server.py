@@ -17,12 +17,12 @@ from msgspec import Struct
 from sapa.http.allow_list import AllowList
 from sapa.runtime import connection_limits
 from sapa.runtime.connection_limits import ConnectionLimits
-from sapa.runtime.http_connection import MOST_UNREAD_BYTES, HttpConnection
+from sapa.runtime.http_connection import MAX_UNREAD_BYTES, HttpConnection
 from sapa.runtime.http_server import Acceptor
 from sapa.runtime.request_cycle import App, ServedApp
 
 SECONDS = 120
-LARGE = 8 * MOST_UNREAD_BYTES
+LARGE = 8 * MAX_UNREAD_BYTES
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Receive = Callable[[], Awaitable[dict[str, Any]]]

@@ -11,9 +11,9 @@ import httpx
 import psutil
 import pytest
 
-from sapa.runtime.http_connection import MOST_HEAD_BYTES
+from sapa.runtime.http_connection import MAX_HEAD_BYTES
 from sapa.runtime.metrics_address import PORTS_TRIED, find_running, list_candidates
-from sapa.runtime.metrics_server import MOST_CONNECTIONS
+from sapa.runtime.metrics_server import MAX_CONNECTIONS
 from sapa.settings import read_settings
 from tests.cli.command import sapa, sapa_process
 from tests.conftest import TLS, Installation, free_port
@@ -125,7 +125,7 @@ def test_a_process_that_dies_is_started_again(server: ApiServer) -> None:
         (b"POST /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello", b"405"),
         (b"GET /metrics HTTP/1.1\r\n\r\n", b"400"),
         (b"\x16\x03\x01\r\n\r\n", b"400"),
-        (b"GET /metrics HTTP/1.1\r\nx: " + b"y" * 2 * MOST_HEAD_BYTES, b"431"),
+        (b"GET /metrics HTTP/1.1\r\nx: " + b"y" * 2 * MAX_HEAD_BYTES, b"431"),
     ],
 )
 def test_it_is_as_strict_as_the_api(server: ApiServer, request_bytes: bytes, status: bytes) -> None:
@@ -137,7 +137,7 @@ def test_it_is_as_strict_as_the_api(server: ApiServer, request_bytes: bytes, sta
 
 def test_silent_connections_do_not_keep_others_out_for_long(server: ApiServer) -> None:
     place = httpx.URL(server.metrics)
-    silent = [socket.create_connection((place.host, place.port or 0)) for _ in range(MOST_CONNECTIONS)]
+    silent = [socket.create_connection((place.host, place.port or 0)) for _ in range(MAX_CONNECTIONS)]
     try:
         deadline = time.monotonic() + 120
         answer = b""

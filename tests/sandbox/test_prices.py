@@ -67,8 +67,8 @@ def test_express_costs_by_zone_and_kilogram(km: Decimal, kg: int) -> None:
     eco, regular, next_day = prices.list_express_prices(km, kg)
     assert regular.price == (8_000 + 4_500 * prices.build_zone(km)) * kg
     assert eco.price < regular.price < next_day.price
-    assert eco.most_days >= regular.most_days >= next_day.most_days
-    assert all(service.least_days <= service.most_days for service in (eco, regular, next_day))
+    assert eco.max_days >= regular.max_days >= next_day.max_days
+    assert all(service.min_days <= service.max_days for service in (eco, regular, next_day))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sapa.db.pool import Database
-from sapa.support.search.queries import MOST_FOUND
+from sapa.support.search.queries import MAX_FOUND
 from tests.conftest import Installation
 from tests.factories import Environments, make_company, make_key
 from tests.http.samples import root_of
@@ -71,7 +71,7 @@ async def test_the_newest_come_first_and_common_words_hide_no_rare_ones(
     assert await search(desk, "kata") == [second["id"], first["id"]]
     assert await search(desk, "zamrud") == [first["id"]]
     assert await search(desk, "kata umum 10999") == [second["id"]]
-    assert len(await search(desk, "umum")) <= MOST_FOUND
+    assert len(await search(desk, "umum")) <= MAX_FOUND
 
 
 async def test_a_name_that_very_many_have_is_found_whole_or_the_answer_says_so(
@@ -88,7 +88,7 @@ async def test_a_name_that_very_many_have_is_found_whole_or_the_answer_says_so(
             await db.execute(NAMESAKES, company.test, name, number)
             await db.execute(TICKETS, company.test, name, number, ticket["id"])
             await db.execute(COUNT, company.test, number)
-        newest = list(range(1, MOST_FOUND + 1)), False
+        newest = list(range(1, MAX_FOUND + 1)), False
         assert [await look(name) for name in ("siti", "budi")] == [newest, newest]
         await db.execute(TICKETS, company.test, "", 10_001, ticket["id"])
         await db.execute(COUNT, company.test, 10_001)

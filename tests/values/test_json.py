@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sapa.values.json import MOST_EXACT, encode_document, encode_values, is_exact
+from sapa.values.json import MAX_EXACT, encode_document, encode_values, is_exact
 from tests.javascript import print_again
 
 # Printed by JSON.stringify(JSON.parse(…)) of a JavaScript engine.
@@ -84,22 +84,22 @@ def number_text(value: float) -> str:
     return f"{minus}{mantissa}e{'+' if point > 0 else '-'}{abs(point - 1)}"
 
 
-exact_floats = st.floats(-MOST_EXACT, MOST_EXACT)
+exact_floats = st.floats(-MAX_EXACT, MAX_EXACT)
 
 
-@given(exact_floats | st.floats(-1e-4, 1e-4) | st.integers(-MOST_EXACT, MOST_EXACT).map(float))
+@given(exact_floats | st.floats(-1e-4, 1e-4) | st.integers(-MAX_EXACT, MAX_EXACT).map(float))
 @example(1e-6)
 @example(9.999999999999999e-7)
 @example(1e-7)
 @example(-1e-7)
-@example(float(MOST_EXACT))
+@example(float(MAX_EXACT))
 def test_numbers_are_laid_out_as_the_language_defines(value: float) -> None:
     assert encode_values({"n": value}) == f'{{"n":{number_text(value)}}}'.encode()
 
 
 values = st.dictionaries(
     st.text(max_size=12) | st.integers(0, 2**33).map(str),
-    st.text(max_size=12) | st.integers(-MOST_EXACT, MOST_EXACT) | exact_floats,
+    st.text(max_size=12) | st.integers(-MAX_EXACT, MAX_EXACT) | exact_floats,
     max_size=8,
 )
 
@@ -122,7 +122,7 @@ def test_array_like_keys_come_first_and_by_number(given_values: dict[str, str | 
 
 @pytest.mark.parametrize(
     ("number", "exact"),
-    [(0, True), (MOST_EXACT, True), (-MOST_EXACT, True), (MOST_EXACT + 1, False), (-MOST_EXACT - 1, False),
+    [(0, True), (MAX_EXACT, True), (-MAX_EXACT, True), (MAX_EXACT + 1, False), (-MAX_EXACT - 1, False),
      (10**400, False), (1.5, True), (1e300, False), (5e-324, True)],
 )  # fmt: skip
 def test_whole_numbers_are_exact_up_to_javascript_s_limit(number: int | float, exact: bool) -> None:

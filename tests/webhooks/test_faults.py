@@ -26,8 +26,8 @@ pytestmark = pytest.mark.one_server("starts and kills a PostgreSQL of its own")
 
 LEASE_SECONDS = 2.0
 DELIVERIES = depth.examples(10_000)
-MOST_KILLS = 6
-MOST_UNSETTLED = 1000
+MAX_KILLS = 6
+MAX_UNSETTLED = 1000
 """What a kill may leave to be sent again: what was under way and what waited to be settled."""
 
 
@@ -163,7 +163,7 @@ async def test_two_workers_share_the_load_and_send_nothing_twice(
         await until_settled(post, company_id)
     assert len({(arrival.path, arrival.event_id) for arrival in station.arrivals}) == 2 * 10 * 101
     # On a machine that stands still for longer than a lease lasts, the one who lost it sends what it had begun.
-    may_repeat = MOST_UNSETTLED if "not renewed in time" in crew.log.read_text() else 0
+    may_repeat = MAX_UNSETTLED if "not renewed in time" in crew.log.read_text() else 0
     assert len(station.arrivals) - 2 * 10 * 101 <= may_repeat
 
 
@@ -190,7 +190,7 @@ async def test_every_event_arrives_through_any_number_of_kills(
     await fill(post, seal, client.live, station, endpoints=5, events=DELIVERIES // 5)
     crew.hire()
     kills = 0
-    while kills < MOST_KILLS and len(station.arrivals) < DELIVERIES * 9 // 10:
+    while kills < MAX_KILLS and len(station.arrivals) < DELIVERIES * 9 // 10:
         goal = len(station.arrivals) + random.randrange(1, DELIVERIES // 12)
         await until(station.has_more_than(goal))
         crew.members[-1].kill()
@@ -198,7 +198,7 @@ async def test_every_event_arrives_through_any_number_of_kills(
         crew.hire()
     assert kills > 2
     again = await reckon(post, client.live, station, endpoints=5)
-    assert 0 <= again < kills * MOST_UNSETTLED
+    assert 0 <= again < kills * MAX_UNSETTLED
 
 
 @pytest.mark.long

@@ -12,7 +12,7 @@ import pytest
 
 from sapa.webhooks.sender import (
     CAPTURED_BYTES,
-    MOST_BODY_BYTES,
+    MAX_BODY_BYTES,
     Target,
     WebhookMessage,
     WebhookSender,
@@ -390,7 +390,7 @@ async def test_cookies_are_not_stored() -> None:
 
 
 async def test_a_body_of_64_kb_is_sent_whole_and_a_larger_one_as_where_to_get_it() -> None:
-    whole = b'"' + b"x" * (MOST_BODY_BYTES - 2) + b'"'
+    whole = b'"' + b"x" * (MAX_BODY_BYTES - 2) + b'"'
     assert shorten(whole, "cust_1", None) == whole
     assert shorten(whole + b" ", "cust_1", "https://sapa.example/customer/v1/customers/cust_1") == (
         b'{"id":"cust_1","truncated":true,"url":"https://sapa.example/customer/v1/customers/cust_1"}'

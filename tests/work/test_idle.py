@@ -15,8 +15,8 @@ from tests.conftest import Installation, start_installation, stop_installation
 from tests.db.scratch import build_urls, connect
 
 SECONDS = 10
-MOST_PER_SECOND = 4
-MOST_OF_A_FURTHER_WORKER = 1
+MAX_PER_SECOND = 4
+MAX_OF_A_FURTHER_WORKER = 1
 WINDOWS = 12
 """So many times a window may be disturbed: by the start, or by a busy machine on which the beat is late."""
 
@@ -66,6 +66,6 @@ async def find_quiet_window(installation: Installation, most: int) -> None:
 
 
 async def test_an_idle_installation_sends_few_statements(alone: Installation) -> None:
-    await find_quiet_window(alone, MOST_PER_SECOND * SECONDS)
+    await find_quiet_window(alone, MAX_PER_SECOND * SECONDS)
     with working(alone):
-        await find_quiet_window(alone, (MOST_PER_SECOND + MOST_OF_A_FURTHER_WORKER) * SECONDS)
+        await find_quiet_window(alone, (MAX_PER_SECOND + MAX_OF_A_FURTHER_WORKER) * SECONDS)

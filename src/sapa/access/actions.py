@@ -11,7 +11,7 @@ from sapa.access import queries
 from sapa.access.types import (
     DEFAULT_RATE_LIMIT,
     KEY_ID,
-    MOST_RATE_LIMIT,
+    MAX_RATE_LIMIT,
     ApiKey,
     CompanyClock,
     CompanyRow,
@@ -356,8 +356,8 @@ def _checked_allow_list(entries: list[str]) -> list[str]:
 
 
 def _checked_rate_limit(limit: int) -> int:
-    if not 1 <= limit <= MOST_RATE_LIMIT:
-        raise Invalid.field("rateLimit", f"must be from 1 to {MOST_RATE_LIMIT} requests a minute")
+    if not 1 <= limit <= MAX_RATE_LIMIT:
+        raise Invalid.field("rateLimit", f"must be from 1 to {MAX_RATE_LIMIT} requests a minute")
     return limit
 
 

@@ -20,7 +20,7 @@ KeyId = Annotated[str, KEY_ID]
 Language = Annotated[Literal["en", "id"], EnumName("Language")]
 
 DEFAULT_RATE_LIMIT = 100
-MOST_RATE_LIMIT = 1_000_000
+MAX_RATE_LIMIT = 1_000_000
 
 
 class Scope(StrEnum):

@@ -14,7 +14,7 @@ from sapa.messaging.channels.registry import CHANNEL_NAMES
 from sapa.support.types import AgentType
 from sapa.values.enum_names import words_of
 
-MOST_SAMPLES = 200_000
+MAX_SAMPLES = 200_000
 """Medians are of the newest samples of a window."""
 METRICS = {"first_response_time": "first_response", "avg_response_time": "response", "resolution_time": "resolution"}
 """The metric of each time."""
@@ -28,7 +28,7 @@ async def compare(
     found = await queries.list_figures(db, company_id, window, sources, None)
     medians: dict[tuple[int | str | None, str], int] = {
         (one.agent_id or one.type, one.metric): one.micros
-        for one in await queries.list_medians(db, company_id, window, sources, MOST_SAMPLES)
+        for one in await queries.list_medians(db, company_id, window, sources, MAX_SAMPLES)
     }
     kinds = [
         KindRecord(kind, sum(one.tickets for one in found if one.type == kind), **_list_times(medians, kind))

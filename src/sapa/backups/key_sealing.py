@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 from sapa.backups.types import BackupFailed, Manifest
 
-LEAST_PASSPHRASE_LENGTH = 12
+MIN_PASSPHRASE_LENGTH = 12
 _SALT_BYTES = 16
 _NONCE_BYTES = 12
 _MEMORY_COST = 2**15
@@ -17,8 +17,8 @@ _MEMORY_COST = 2**15
 
 
 def seal_key(secret_key: str, passphrase: str) -> str:
-    if len(passphrase) < LEAST_PASSPHRASE_LENGTH:
-        raise BackupFailed(f"The passphrase of a backup must have at least {LEAST_PASSPHRASE_LENGTH} characters.")
+    if len(passphrase) < MIN_PASSPHRASE_LENGTH:
+        raise BackupFailed(f"The passphrase of a backup must have at least {MIN_PASSPHRASE_LENGTH} characters.")
     salt, nonce = os.urandom(_SALT_BYTES), os.urandom(_NONCE_BYTES)
     sealed = AESGCM(_derive(passphrase, salt)).encrypt(nonce, secret_key.encode(), None)
     return base64.b64encode(salt + nonce + sealed).decode()

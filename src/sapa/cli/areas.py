@@ -23,7 +23,7 @@ LICENCE = (
     "If you distribute the database, or one derived from it, you must keep it under the ODbL and name its source. "
     "Full text: opendatacommons.org/licenses/odbl/1-0"
 )
-_MOST_LICENCE_LINES = 12
+_MAX_LICENCE_LINES = 12
 
 
 @app.callback()
@@ -64,7 +64,7 @@ def _confirm_licence(file: AreaFile, *, accept_licence: bool, is_quiet: bool) ->
     if not is_quiet:
         console = Console(stderr=True, highlight=False)
         console.print(LICENCE, markup=False)
-        for line in (file.licence or "").splitlines()[:_MOST_LICENCE_LINES]:
+        for line in (file.licence or "").splitlines()[:_MAX_LICENCE_LINES]:
             console.print(f"  {harmless(line)}", markup=False)
     if accept_licence:
         return

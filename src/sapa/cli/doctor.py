@@ -30,7 +30,7 @@ from sapa.work import rotation
 
 EXTENSIONS = ("pg_trgm", "btree_gin")
 NEWEST_POSTGRESQL = 18
-MOST_SKEW_SECONDS = 2.0
+MAX_SKEW_SECONDS = 2.0
 PROBE_SECONDS = 10.0
 _CONNECTION_LIMIT = """
     SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
@@ -142,7 +142,7 @@ async def _check_database(db: Connection) -> AsyncIterator[Finding]:
     found = f"missing {', '.join(missing)}" if missing else ", ".join(EXTENSIONS)
     yield Finding("extensions", not missing, found, advice)
     skew = abs(time.time() - float(await db.fetchval("SELECT extract(epoch FROM clock_timestamp())::float8")))
-    yield Finding("clock", skew <= MOST_SKEW_SECONDS, f"{skew:.3f} s apart", "Run NTP on both machines.")
+    yield Finding("clock", skew <= MAX_SKEW_SECONDS, f"{skew:.3f} s apart", "Run NTP on both machines.")
     mismatch = BEHIND if missing else await find_mismatch(db)
     yield Finding("schema", mismatch is None, "not this version's" if mismatch else "up to date", mismatch or "")
 

@@ -18,7 +18,7 @@ TYPES = ("human", "ai")
 ASSIGNEES = ("previous", "queue")
 HOURS = ("reopenWindowHours", "autoResolveHours")
 SWITCHES = ("askRating", "autoAssign")
-MOST_CHOICES = 50
+MAX_CHOICES = 50
 """With more people than this, they are listed for one agent at a time."""
 
 
@@ -33,7 +33,7 @@ async def list_agents(page: PageRequest) -> Response:
         "agents.html",
         members=members,
         names=defaultdict(str, {member.id: member.name for member in members}),
-        most_choices=MOST_CHOICES,
+        max_choices=MAX_CHOICES,
         person=page.request.query_params.get("person", ""),
         types=TYPES,
         given=values,

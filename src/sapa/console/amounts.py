@@ -6,7 +6,7 @@ from decimal import Decimal
 from sapa.console.formats import WHOLE
 from sapa.values.money import DIGITS
 
-MOST_DIGITS = 15
+MAX_DIGITS = 15
 GROUPS = {"en": ",", "id": "."}
 """What a language puts between thousands."""
 UNITS = {"rb": 10**3, "ribu": 10**3, "k": 10**3, "jt": 10**6, "juta": 10**6}
@@ -25,7 +25,7 @@ def parse_typed_amount(text: str, language: str, currency: str) -> Decimal:
         if plain.casefold().startswith(symbol.casefold()):
             plain = plain[len(symbol) :].strip()
     typed = _TYPED.fullmatch(plain)
-    if typed is None or len(re.sub(r"[^0-9]", "", plain)) > MOST_DIGITS:
+    if typed is None or len(re.sub(r"[^0-9]", "", plain)) > MAX_DIGITS:
         raise NotAnAmount
     unit = UNITS[typed["unit"].casefold()] if typed["unit"] else 1
     number = typed["number"].replace(" ", "")
@@ -39,7 +39,7 @@ def parse_typed_amount(text: str, language: str, currency: str) -> Decimal:
 def parse_typed_measure(text: str, language: str) -> Decimal:
     """A weight or a length."""
     plain = re.sub(r"[\s\u00a0\u202f]+", "", text)
-    if not re.fullmatch(r"[0-9][0-9.,]*", plain) or len(plain) > MOST_DIGITS:
+    if not re.fullmatch(r"[0-9][0-9.,]*", plain) or len(plain) > MAX_DIGITS:
         raise NotAnAmount
     return Decimal(_read(plain, language, is_grouped=False))
 

@@ -12,7 +12,7 @@ from sapa.console.routes import console, go_to
 from sapa.console.translations import translate
 from sapa.http.errors import ApiError, Invalid
 
-MOST_ROWS = 100
+MAX_ROWS = 100
 
 ORDER_ACTIONS: dict[str, tuple[dict[str, str], str]] = {
     "paid": ({"financialStatus": "paid"}, "{n} orders marked as paid"),
@@ -69,7 +69,7 @@ async def change_customers(page: PageRequest) -> Response:
 
 async def _change_all(page: PageRequest, list_path: str, change: Change, message: str) -> Response:
     """Each on its own: those that cannot change are counted, and the others change."""
-    ids = page.form_values("id")[:MOST_ROWS]
+    ids = page.form_values("id")[:MAX_ROWS]
     if not ids:
         raise Invalid.field("id", "choose at least one row")
     refused = 0

@@ -15,7 +15,7 @@ from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.settlements.types import MEANINGS
 
 MEDIA_TYPES = {"csv": "text/csv", "ndjson": "application/x-ndjson"}
-MOST_BYTES = 2 * 1_048_576
+MAX_BYTES = 2 * 1_048_576
 STATES = ("open", "resolved")
 FIELDS = ("provider", "reference", "remittedOn")
 
@@ -46,8 +46,8 @@ async def upload_settlement(page: PageRequest) -> Response:
     ending = file.filename.rpartition(".")[2].lower()
     if ending not in MEDIA_TYPES:
         raise Invalid.field("file", "must be a .csv or .ndjson file")
-    if (file.size or 0) > MOST_BYTES:
-        raise PayloadTooLarge(f"The file is larger than {MOST_BYTES // 1_048_576} MiB.")
+    if (file.size or 0) > MAX_BYTES:
+        raise PayloadTooLarge(f"The file is larger than {MAX_BYTES // 1_048_576} MiB.")
     query = {
         "provider": page.form_value("provider"),
         "reference": page.form_value("reference") or file.filename[:100],

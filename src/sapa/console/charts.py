@@ -10,7 +10,7 @@ from sapa.console.formats import point_number
 
 WIDTH, HEIGHT = 400.0, 200.0
 LEFT, RIGHT, TOP, BOTTOM = 44.0, 6.0, 10.0, 22.0
-MOST_LABELS = 5
+MAX_LABELS = 5
 TOPS = (10, 12, 16, 20, 24, 32, 40, 60, 80, 100, 120)
 """In tenths."""
 SHARE = 0.72
@@ -164,7 +164,7 @@ def _build_across(top: int, language: str) -> list[Mark]:
 
 def _build_along(labels: Sequence[str]) -> list[Mark]:
     """As many labels as fit, evenly spaced from the first."""
-    apart = max(1, math.ceil(len(labels) / MOST_LABELS))
+    apart = max(1, math.ceil(len(labels) / MAX_LABELS))
     return [Mark(_middle(number, len(labels)), labels[number]) for number in range(0, len(labels), apart)]
 
 

@@ -14,7 +14,7 @@ from sapa.http.errors import Invalid
 
 TEXTS = ("firstName", "lastName", "phoneNumber", "email")
 ADDRESS = ("id", "address1", "address2", "city", "province", "zip", "country")
-MOST_ADDRESSES = 10
+MAX_ADDRESSES = 10
 """Addresses that the form shows; the API changes customers who have more."""
 
 Json = dict[str, Any]
@@ -48,7 +48,7 @@ async def change_customer(page: PageRequest) -> Response:
         if address["id"] not in stored:
             address["id"] = None  # somebody deleted it
     body["addresses"] = [stored.get(address["id"], {}) | address for address in body["addresses"]]
-    body["addresses"] += customer["addresses"][MOST_ADDRESSES:]
+    body["addresses"] += customer["addresses"][MAX_ADDRESSES:]
     await put_shown(page, f"/customers/{customer['id']}", body, _list_shown(customer))
     return go_to(page.path(f"/customers/{customer['id']}"))
 
@@ -74,8 +74,8 @@ def _show_form(page: PageRequest, customer: Json | None) -> Response:
     else:
         values = {name: stored.get(name) or "" for name in (*TEXTS, "externalId")}
         values["tags"] = ", ".join(stored.get("tags", []))
-        addresses = stored.get("addresses", [])[:MOST_ADDRESSES]
-    if len(addresses) < MOST_ADDRESSES and (not addresses or any(addresses[-1].values())):
+        addresses = stored.get("addresses", [])[:MAX_ADDRESSES]
+    if len(addresses) < MAX_ADDRESSES and (not addresses or any(addresses[-1].values())):
         addresses = [*addresses, dict.fromkeys((*ADDRESS, "mainAddress"), "")]
     return page.show(
         "customer_form.html",
@@ -91,7 +91,7 @@ def _list_shown(customer: Json) -> dict[str, str]:
     """What the form shows of a stored customer."""
     addresses = [
         ", ".join(filter(None, (one[name] for name in ADDRESS[1:]))) + (" ★" if one["mainAddress"] else "")
-        for one in customer.get("addresses", [])[:MOST_ADDRESSES]
+        for one in customer.get("addresses", [])[:MAX_ADDRESSES]
     ]
     fields = {name: customer.get(name) or "" for name in TEXTS}
     return fields | {"tags": ", ".join(customer.get("tags", [])), "addresses": "; ".join(addresses)}

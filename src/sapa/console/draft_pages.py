@@ -3,7 +3,7 @@
 from starlette.responses import Response
 
 from sapa.console.inbox_queue import read_people
-from sapa.console.order_pages import DETAILS_SHOWN, MOST_LINES, list_details, list_edited, put_edit
+from sapa.console.order_pages import DETAILS_SHOWN, MAX_LINES, list_details, list_edited, put_edit
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import DEVELOPERS, EVERYBODY
 from sapa.console.routes import console, go_to
@@ -31,7 +31,7 @@ async def show_draft(page: PageRequest) -> Response:
         "draft_order.html",
         draft=draft,
         error_currency=draft["currency"],
-        most_lines=MOST_LINES,
+        max_lines=MAX_LINES,
         names=names,
         shown=build_shown(page, list_edited(page, draft)),
         details_shown=build_shown(page, list_details(draft), DETAILS_SHOWN),

@@ -22,7 +22,7 @@ from sapa.values.spreadsheet_cells import escape_formula
 RESOURCES = ("customers", "products", "orders")
 MEDIA_TYPES = {"csv": "text/csv", "ndjson": "application/x-ndjson"}
 PAGE = 100
-MOST_FILTERED = 10_000
+MAX_FILTERED = 10_000
 """Rows of a filtered file; the whole list has no limit."""
 
 
@@ -46,7 +46,7 @@ async def export(page: PageRequest) -> Response:
 
 async def _read_page(page: PageRequest, resource: str, query: dict[str, str], number: int) -> Any:
     found = await page.call("GET", f"/{resource}", query | {"limit": str(PAGE), "page": str(number)})
-    if found["meta"]["total"] > MOST_FILTERED:
+    if found["meta"]["total"] > MAX_FILTERED:
         raise Invalid("A filtered export has at most 10,000 rows. Narrow the filter, or export the whole list.")
     return found
 

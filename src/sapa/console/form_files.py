@@ -16,7 +16,7 @@ def list_files(page: PageRequest, name: str = "files") -> list[UploadFile]:
 
 
 def open_stream(page: PageRequest, file: UploadFile) -> FileStream:
-    return FileStream(_read_pieces(file), page.context.settings.files.most_bytes, file.size)
+    return FileStream(_read_pieces(file), page.context.settings.files.max_bytes, file.size)
 
 
 async def _read_pieces(file: UploadFile) -> AsyncIterator[bytes]:

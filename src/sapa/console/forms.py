@@ -11,19 +11,19 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive
 
 from sapa.context import LargeBodies
-from sapa.http.bodies import MOST_UPLOADED
+from sapa.http.bodies import MAX_UPLOADED
 from sapa.http.errors import Invalid, PayloadTooLarge, RequestTimeout
 from sapa.http.exchange import BODY_SECONDS, UPLOAD_SECONDS
 from sapa.http.incoming import LARGE_BYTES
 
-MOST_FIELDS = 1_000
+MAX_FIELDS = 1_000
 """As many as a table of 150 columns or a product of 100 variants needs."""
-MOST_FILES = 10
-MOST_OPEN_FIELDS = 200
-MOST_OPEN_BYTES = 65_536
+MAX_FILES = 10
+MAX_OPEN_FIELDS = 200
+MAX_OPEN_BYTES = 65_536
 """For forms that are open to anybody."""
-MOST_BYTES = LARGE_BYTES
-MOST_BYTES_WITH_FILE = MOST_UPLOADED + LARGE_BYTES
+MAX_BYTES = LARGE_BYTES
+MAX_BYTES_WITH_FILE = MAX_UPLOADED + LARGE_BYTES
 
 
 @lru_cache(maxsize=1_000)
@@ -57,11 +57,11 @@ class FormBody:
             self._release()
 
 
-async def read_form(request: Request, has_file: bool, most_fields: int) -> FormData:
+async def read_form(request: Request, has_file: bool, max_fields: int) -> FormData:
     seconds = UPLOAD_SECONDS if has_file else BODY_SECONDS
     try:
         async with asyncio.timeout(seconds):
-            form = await request.form(max_fields=most_fields, max_files=MOST_FILES)
+            form = await request.form(max_fields=max_fields, max_files=MAX_FILES)
     except TimeoutError:
         raise RequestTimeout(f"The form did not arrive within {seconds:.0f} seconds.") from None
     except (HTTPException, ClientDisconnect) as error:

@@ -38,9 +38,9 @@ NEW_DAYS = 7
 """How long a company sees the first steps."""
 HIDDEN_COOKIE = "sapa_steps_hidden_"
 WAITING = {"waiting": "true", "snoozed": "false", "sort": "waitingSince:asc", "limit": "2"}
-MOST_NAMED = 2
+MAX_NAMED = 2
 TO_PAY = {"status": "active", "financialStatus": "pending"}
-REJECTED = {"status": "REJECTED", "limit": str(MOST_NAMED)}
+REJECTED = {"status": "REJECTED", "limit": str(MAX_NAMED)}
 
 
 class SetupStep(Struct, frozen=True):
@@ -78,7 +78,7 @@ class ChannelFault(Struct, frozen=True):
 @console.get("/{environment}", roles=EVERYBODY)
 async def show_home(page: PageRequest) -> Response:
     """Agents see conversations and orders, the others also money, and what is wrong with the connections."""
-    few = {"sort": "stock:asc", "limit": str(MOST_NAMED)}
+    few = {"sort": "stock:asc", "limit": str(MAX_NAMED)}
     (waiting, waiting_total), unpaid, low = await gather(
         _list_waiting(page), _count(page, "/orders", TO_PAY), page.call("GET", "/products", LOW_STOCK | few)
     )
@@ -133,7 +133,7 @@ async def _list_waiting(page: PageRequest) -> tuple[list[Any], int]:
         queues = [{"status": "open"}, *([{"status": "assigned", "agentId": str(me["id"])}] if me else [])]
     lists = [await ask(page, "/tickets", WAITING | queue) for queue in queues]
     tickets = sorted((ticket for one in lists for ticket in one["data"]), key=lambda one: str(one["waitingSince"]))
-    return tickets[:MOST_NAMED], sum(one["meta"]["total"] for one in lists)
+    return tickets[:MAX_NAMED], sum(one["meta"]["total"] for one in lists)
 
 
 async def _list_sales(page: PageRequest) -> list[SalesFigure]:

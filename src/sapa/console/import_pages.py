@@ -13,7 +13,7 @@ from sapa.console.page_request import PageRequest
 from sapa.console.rendering import HEADERS
 from sapa.console.roles import DEVELOPERS
 from sapa.console.routes import console, go_to
-from sapa.http.bodies import MOST_UPLOADED, XLSX
+from sapa.http.bodies import MAX_UPLOADED, XLSX
 from sapa.http.downloads import Download
 from sapa.http.errors import Invalid, PayloadTooLarge
 from sapa.imports.sources.registry import LABELS
@@ -23,9 +23,9 @@ from sapa.values.spreadsheet_cells import escape_formula
 
 RESOURCES = ("customers", "products", "orders")
 MEDIA_TYPES = {"csv": "text/csv", "ndjson": "application/x-ndjson", "xlsx": XLSX}
-MOST_MAPPED = 150
+MAX_MAPPED = 150
 """Columns that the form shows; those after them are not read."""
-MOST_SHOWN = 12
+MAX_SHOWN = 12
 """Values of a previewed record."""
 
 
@@ -67,8 +67,8 @@ async def _read_file(page: PageRequest) -> tuple[str, bytes]:
     ending = PurePath(file.filename).suffix.lower().removeprefix(".")
     if ending not in MEDIA_TYPES:
         raise Invalid.field("file", "must be a .csv, .xlsx or .ndjson file")
-    if (file.size or 0) > MOST_UPLOADED:
-        raise PayloadTooLarge(f"The file is larger than {MOST_UPLOADED // 1_048_576} MiB.")
+    if (file.size or 0) > MAX_UPLOADED:
+        raise PayloadTooLarge(f"The file is larger than {MAX_UPLOADED // 1_048_576} MiB.")
     return MEDIA_TYPES[ending], await file.read()
 
 
@@ -94,7 +94,7 @@ async def show_mapping(page: PageRequest) -> Response:
         refusal=error or (preview and preview["error"]),
         records=_list_records(preview),
         mapped=_list_mapped(preview),
-        hidden_columns=max(0, len(preview["columns"]) - MOST_MAPPED) if preview else 0,
+        hidden_columns=max(0, len(preview["columns"]) - MAX_MAPPED) if preview else 0,
         sources=LABELS,
         fields=[field.name for field in FIELDS[job["resource"]]],
         chosen=body,
@@ -138,13 +138,13 @@ def _build_body(page: PageRequest) -> dict[str, Any]:
 
 
 def _list_mapped(preview: dict[str, Any] | None) -> list[dict[str, Any]]:
-    return [] if preview is None else preview["columns"][:MOST_MAPPED]
+    return [] if preview is None else preview["columns"][:MAX_MAPPED]
 
 
 def _list_records(preview: dict[str, Any] | None) -> list[dict[str, Any]]:
     """Each of the first records as a few pairs of name and value."""
     return [
-        {**one, "values": list(_flatten("", one["record"]))[:MOST_SHOWN]} for one in (preview or {}).get("records", [])
+        {**one, "values": list(_flatten("", one["record"]))[:MAX_SHOWN]} for one in (preview or {}).get("records", [])
     ]
 
 

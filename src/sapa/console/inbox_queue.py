@@ -32,8 +32,8 @@ WORDLESS = ("image", "video", "audio", "document", "sticker", "location", "conta
 """Types of messages that stand for the words that they do not have."""
 GROUP = 50
 """How many conversations of a group are shown at first."""
-MOST_SHOWN = 100
-MOST_LISTED = 1_000
+MAX_SHOWN = 100
+MAX_LISTED = 1_000
 """Of agents, labels and the like."""
 SHORTEST_SEARCH = 3
 EMBEDDABLE = frozenset(str(source) for source, channel in CHANNELS.items() if isinstance(channel, Embeddable))
@@ -89,7 +89,7 @@ async def read_all(page: PageRequest, path: str, query: dict[str, str] | None = 
     """Every page of a short list, by name."""
     found: list[Json] = []
     has_more, number = True, 1
-    while has_more and len(found) < MOST_LISTED:
+    while has_more and len(found) < MAX_LISTED:
         listed = await ask(page, path, {"limit": "100", "page": str(number), **(query or {})})
         found += listed["data"]
         has_more, number = listed["meta"]["hasNextPage"], number + 1
@@ -160,14 +160,14 @@ async def _read_groups(page: PageRequest, query: dict[str, str], team: Team) -> 
         return [await _search(page, text)]
     filters = {name: query[name] for name in FILTERS if name in query}
     if view := next((one for one in team.choices.views if one["id"] == query.get("saved")), None):
-        return [await _list(page, _build_view_query(view["filters"], team), MOST_SHOWN)]
+        return [await _list(page, _build_view_query(view["filters"], team), MAX_SHOWN)]
     if query["view"] in LATER:
-        return [await _list(page, {**LATER[query["view"]], "sort": NEWEST, **filters}, MOST_SHOWN)]
+        return [await _list(page, {**LATER[query["view"]], "sort": NEWEST, **filters}, MAX_SHOWN)]
     if query["view"] == "mine":
         if team.me is None:
             return []
         filters["agentId"] = str(team.my_id)
-    limit = MOST_SHOWN if query.get("page", "1") != "1" else GROUP
+    limit = MAX_SHOWN if query.get("page", "1") != "1" else GROUP
     wanted = {**filters, "status": STATUSES[query["view"]], "snoozed": "false"}
     waiting, answered = {**wanted, "waiting": "true", "sort": LONGEST}, {**wanted, "waiting": "false", "sort": NEWEST}
     lists = [_list(page, waiting, limit, "Waiting for you"), _list(page, answered, limit, "Answered")]

@@ -8,7 +8,7 @@ from itertools import islice
 
 from markupsafe import Markup, escape
 
-MOST_TOKENS = 1_500
+MAX_TOKENS = 1_500
 """Those after them are shown plain, so that the page stays small."""
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _TOKEN = re.compile(rf"(?P<name>{_STRING})(?=\s*:)|(?P<text>{_STRING})|(?P<number>-?\d[\d.eE+-]*|true|false|null)")
@@ -25,7 +25,7 @@ def indent_json(text: str) -> str:
 def colour_json(text: str) -> Markup:
     """Names, texts and numbers in spans of their kind."""
     parts, end = [], 0
-    for token in islice(_TOKEN.finditer(text), MOST_TOKENS):
+    for token in islice(_TOKEN.finditer(text), MAX_TOKENS):
         kind = token.lastgroup
         parts += [escape(text[end : token.start()]), Markup('<span class="j-{}">{}</span>').format(kind, token[0])]
         end = token.end()

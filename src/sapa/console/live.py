@@ -26,8 +26,8 @@ CHECK_SECONDS = 15.0
 PAUSE_SECONDS = 0.5
 """Between two checks, however often the channel is notified."""
 LONGEST_SECONDS = 3600.0
-MOST_STREAMS = 500
-MOST_STREAMS_OF_A_PERSON = 12
+MAX_STREAMS = 500
+MAX_STREAMS_OF_A_PERSON = 12
 RETRY_SECONDS = 30
 CHANGED = build_event("changed", b"look")
 
@@ -62,7 +62,7 @@ class Live:
     def open(self, watch: Watch) -> EventStreamResponse:
         """The stream's response; the slot is released when it ends."""
         open_streams = Counter(other.user_id for other in self._watches)[watch.user_id]
-        if open_streams >= MOST_STREAMS_OF_A_PERSON or len(self._watches) >= MOST_STREAMS or self._closing.is_set():
+        if open_streams >= MAX_STREAMS_OF_A_PERSON or len(self._watches) >= MAX_STREAMS or self._closing.is_set():
             raise TooManyLivePages(headers={"retry-after": str(RETRY_SECONDS)})
         self._watches[watch] = self._database.hub.subscribe(watch.channel, lambda _: watch.changed.set())
         return EventStreamResponse(self.run(watch), partial(self.close, watch), HEADERS)

@@ -23,7 +23,7 @@ from sapa.values.json import encode
 DIRECTIONS = ("points_added", "points_deducted")
 STATUSES = ("reserved", "committed", "released", "expired", "failed")
 PARTS = "20"
-MOST_REWARDS = "100"
+MAX_REWARDS = "100"
 ENDINGS = ("commit", "release", "fail")
 _adjustment = build_decoder(AdjustmentIn)
 
@@ -63,7 +63,7 @@ async def show_wallet(page: PageRequest) -> Response:
         wallet=(await page.call("GET", f"{path}/wallet"))["data"],
         history=history,
         redemptions=redemptions,
-        rewards=(await page.call("GET", "/loyalty/reward-options", {"limit": MOST_REWARDS}))["data"],
+        rewards=(await page.call("GET", "/loyalty/reward-options", {"limit": MAX_REWARDS}))["data"],
         query={"filter": direction, "status": status},
         choices={"filter": DIRECTIONS, "status": STATUSES},
         given={name: page.form_value(name) for name in ("points", "reason", "direction", "reward", "failure")},
@@ -107,7 +107,7 @@ async def redeem(page: PageRequest) -> Response:
     """The form carries the price it showed, so that customers pay no other."""
     id = page.request.path_params["id"]
     reward, _, cost = page.form_value("reward").partition(":")
-    options = (await page.call("GET", "/loyalty/reward-options", {"limit": MOST_REWARDS}))["data"]
+    options = (await page.call("GET", "/loyalty/reward-options", {"limit": MAX_REWARDS}))["data"]
     option = next((option for option in options if option["id"] == reward), None)
     if option is None:
         raise Invalid.field("reward", "choose one of the rewards")

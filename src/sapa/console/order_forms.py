@@ -30,7 +30,7 @@ from sapa.values.ids import CUSTOMER_ID
 CONTACT = ("firstName", "lastName", "email", "phoneNumber")
 LINE = ("title", "productVariantId", "price", "quantity")
 NEW_LINES = 5
-MOST_NEW_LINES = 30
+MAX_NEW_LINES = 30
 
 Json = dict[str, Any]
 
@@ -191,7 +191,7 @@ def _list_fields(page: PageRequest) -> list[tuple[str, ...]]:
     """Article, variant, price and quantity of each line of the form, as they were typed."""
     typed = list(zip_longest(*(page.form_values(name) for name in LINE), fillvalue=""))
     more = NEW_LINES if page.form_value("step") == "lines" else NEW_LINES - len(typed)
-    return [*typed, *[("", "", "", "1")] * more][:MOST_NEW_LINES]
+    return [*typed, *[("", "", "", "1")] * more][:MAX_NEW_LINES]
 
 
 async def _list_lines(page: PageRequest) -> list[Json]:

@@ -63,7 +63,7 @@ SORTS = (
 )
 """The first is the API's own."""
 METHODS = ("bank_transfer", "cash", "cod", "qris", "e_wallet", "card", "other")
-MOST_LINES = 50
+MAX_LINES = 50
 """Lines that a form shows; the API changes orders of more lines."""
 HISTORY = "20"
 ADDRESS = ("address1", "address2", "city", "province", "zip", "country")
@@ -111,7 +111,7 @@ async def show_order(page: PageRequest) -> Response:
         shipments=shipments["data"],
         history=history,
         names=names,
-        most_lines=MOST_LINES,
+        max_lines=MAX_LINES,
         sent=page.request.url.path.rpartition("/")[2],
         shown=build_shown(page, list_edited(page, order)),
         details_shown=build_shown(page, list_details(order), DETAILS_SHOWN),
@@ -212,7 +212,7 @@ async def edit_order(page: PageRequest) -> Response:
 
 def list_edited(page: PageRequest, of: dict[str, Any]) -> dict[str, str]:
     """What the form of an order or a draft shows of its lines and amounts."""
-    fields = {f"quantity-{line['id']}": str(line["quantity"]) for line in of["lineItems"][:MOST_LINES]}
+    fields = {f"quantity-{line['id']}": str(line["quantity"]) for line in of["lineItems"][:MAX_LINES]}
     if len(of["shippingLines"]) <= 1:
         shipping: dict[str, Any] = next(iter(of["shippingLines"]), {"title": "", "price": None})
         fields |= {"shippingTitle": shipping["title"], "shippingPrice": _show(page, shipping["price"], of["currency"])}

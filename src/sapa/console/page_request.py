@@ -42,8 +42,8 @@ SAID_COOKIE = "sapa_said"
 LIST_COOKIE = "sapa_list"
 """With the list's path: the filters with which it was last open."""
 SAID_SECONDS = 60
-MOST_COOKIE = 1_000
-MOST_CALLS = 2
+MAX_COOKIE = 1_000
+MAX_CALLS = 2
 """Of a page at a time: as many connections as an idle process keeps open."""
 THEMES = ("light", "dark")
 
@@ -78,7 +78,7 @@ class PageRequest(Struct):
     """The page that a form's response belongs to: what a reload opens, so that nothing is sent twice."""
     cookies: dict[str, str | None] = field(default_factory=dict)
     """What the response sets; None for those that it removes."""
-    calls: Semaphore = field(default_factory=lambda: Semaphore(MOST_CALLS))
+    calls: Semaphore = field(default_factory=lambda: Semaphore(MAX_CALLS))
 
     @property
     def session(self) -> ConsoleSession:
@@ -134,7 +134,7 @@ class PageRequest(Struct):
 
     def say(self, text: str, **values: object) -> None:
         """Shown on the page that the response leads to."""
-        self.cookies[SAID_COOKIE] = quote(str(translations.translate(self.language, text, **values)))[:MOST_COOKIE]
+        self.cookies[SAID_COOKIE] = quote(str(translations.translate(self.language, text, **values)))[:MAX_COOKIE]
 
     def back_to(self, list_path: str) -> str:
         """The path of a list, with the filters that it last had."""
@@ -145,7 +145,7 @@ class PageRequest(Struct):
         """So that the pages of a list's items lead back to it as it was."""
         list_path, query = self.request.url.path.removeprefix(self.path()), quote(self.request.url.query)
         if self.request.method == "GET" and list_path.count("/") == 1:
-            self.cookies[_name_list_cookie(list_path)] = query if len(query) <= MOST_COOKIE else ""
+            self.cookies[_name_list_cookie(list_path)] = query if len(query) <= MAX_COOKIE else ""
 
     def path(self, rest: str = "") -> str:
         """The path of a page in the present environment."""

@@ -14,7 +14,7 @@ from sapa.http.errors import Invalid, NotFound
 from sapa.http.responses import PDF, Accepted, PdfFile, build_pdf_headers
 from sapa.shipping.labels import actions as labels
 from sapa.shipping.labels.content import Format
-from sapa.shipping.labels.types import BATCH_ID, MOST_SHIPMENTS, Document, LabelSource
+from sapa.shipping.labels.types import BATCH_ID, MAX_SHIPMENTS, Document, LabelSource
 from sapa.shipping.types import SHIPMENT_ID
 from sapa.values.enum_names import words_of
 
@@ -43,11 +43,11 @@ async def _list_matching(page: PageRequest) -> list[str]:
     query = {name: params.get(name, "").strip() for name in ("search", *FILTERS)}
     ids: list[str] = []
     number, goes_on = 1, True
-    while goes_on and len(ids) < MOST_SHIPMENTS:
+    while goes_on and len(ids) < MAX_SHIPMENTS:
         found = await page.call("GET", "/shipping/shipments", query | {"limit": str(PAGE), "page": str(number)})
         ids += [shipment["id"] for shipment in found["data"] if is_printable(shipment)]
         number, goes_on = number + 1, found["meta"]["hasNextPage"]
-    return ids[:MOST_SHIPMENTS]
+    return ids[:MAX_SHIPMENTS]
 
 
 @console.get("/{environment}/labels/{id}", roles=EVERYBODY)

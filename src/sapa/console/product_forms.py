@@ -20,7 +20,7 @@ from sapa.http.errors import Invalid, PayloadTooLarge, UnsupportedMediaType
 STATUSES = ("active", "draft", "archived")
 VARIANT = ("id", "title", "price", "compareAtPrice", "sku", "stock", "stockBefore")
 VARIANT_SHOWN = ("title", "price", "compareAtPrice", "sku")
-MOST_VARIANTS = 100
+MAX_VARIANTS = 100
 """Of a product, as in the API."""
 OPTION_ROWS = 3
 SEPARATOR = " / "
@@ -203,8 +203,8 @@ def _require_variants(page: PageRequest, stored: list[Json]) -> None:
 def _list_values(page: PageRequest, stored: list[Json]) -> list[list[str]]:
     """The values of each option."""
     lists = [option["values"] for option in _read_options(page, stored) if option["values"]]
-    if (wanted := prod(map(len, lists))) > MOST_VARIANTS:
-        raise Invalid.field("options", f"make {wanted} variants; at most {MOST_VARIANTS} are possible")
+    if (wanted := prod(map(len, lists))) > MAX_VARIANTS:
+        raise Invalid.field("options", f"make {wanted} variants; at most {MAX_VARIANTS} are possible")
     return lists
 
 

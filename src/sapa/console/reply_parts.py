@@ -20,7 +20,7 @@ def check_placeholders(text: str) -> None:
 def split_reply(source: str, text: str, files: Sequence[Json]) -> list[Json]:
     """The bodies of the replies, in order. The text is the caption of the first files, or a message of its own."""
     capabilities = CHANNELS[Source(source)].capabilities
-    size = capabilities.most_files
+    size = capabilities.max_files
     groups = [[file["id"] for file in files[start : start + size]] for start in range(0, len(files), size)]
     replies: list[Json] = [{"attachmentIds": group} for group in groups]
     if not text:

@@ -82,7 +82,7 @@ async def show_agents(page: PageRequest) -> Response:
         records=records,
         earlier={record.agent_id: record for record in earlier},
         before=before,
-        most_samples=analytics.MOST_SAMPLES,
+        max_samples=analytics.MAX_SAMPLES,
         kinds=kinds,
         names=KINDS,
         drawn=_draw_agents(page, kinds),

@@ -18,8 +18,8 @@ from sapa.http.keys import PREFIXES
 from sapa.messaging.history.actions import ENDPOINT_TYPES
 
 PAGE = 25
-MOST_AT_ONCE = "100"
-MOST_SHOWN = 15_000
+MAX_AT_ONCE = "100"
+MAX_SHOWN = 15_000
 """Characters of a request or a response, so that pages stay small; the API has the rest."""
 SECRET_HEADERS = frozenset({"xapikey", "authorization", "proxyauthorization", "cookie"})
 MASK = "••••"
@@ -57,7 +57,7 @@ async def show_request(page: PageRequest) -> Response:
     id, at = page.request.path_params["id"], page.request.query_params.get("at", "")
     if not at:
         raise NotFound
-    span = {"startDate": at, "endDate": at, "limit": MOST_AT_ONCE}
+    span = {"startDate": at, "endDate": at, "limit": MAX_AT_ONCE}
     found = (await page.call("GET", "/messages/requests", span, base=Base.MESSAGING))["data"]
     record = next((record for record in found if record["id"] == id), None)
     if record is None:
@@ -71,14 +71,14 @@ async def show_request(page: PageRequest) -> Response:
         request_text=build_text(masked["request"]),
         response_text=build_text(masked["response"]),
         curl=_build_curl(page, masked),
-        most=MOST_SHOWN,
+        most=MAX_SHOWN,
     )
 
 
 def _build_curl(page: PageRequest, record: dict[str, Any]) -> str:
     """The call again, for a shell that has the key; empty if it is too long to be shown."""
     body = build_text(record["request"]["body"])
-    if len(body) > MOST_SHOWN:
+    if len(body) > MAX_SHOWN:
         return ""
     path = next(path for path, type in ENDPOINT_TYPES.items() if type == record["endpointType"])
     url = f"{page.context.settings.server.address}{record['request']['baseUrl']}{path}"

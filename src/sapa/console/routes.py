@@ -20,11 +20,11 @@ from starlette.routing import Route
 from sapa.console import translations
 from sapa.console.execute import InProcessApi
 from sapa.console.forms import (
-    MOST_BYTES,
-    MOST_BYTES_WITH_FILE,
-    MOST_FIELDS,
-    MOST_OPEN_BYTES,
-    MOST_OPEN_FIELDS,
+    MAX_BYTES,
+    MAX_BYTES_WITH_FILE,
+    MAX_FIELDS,
+    MAX_OPEN_BYTES,
+    MAX_OPEN_FIELDS,
     FormBody,
     comes_from_here,
     read_form,
@@ -58,7 +58,7 @@ ENVIRONMENTS = ("live", "test")
 LIVE = "live"
 """The part of a page that its script fetches when something has changed."""
 MARK_SECONDS = 60.0
-MOST_MARKED = 10_000
+MAX_MARKED = 10_000
 PARAMETER, PAGES = "/{}", "/"
 """Names in the tree of paths that no step can have."""
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
@@ -223,10 +223,10 @@ async def _serve(
 
 def _get_limit(context: AppContext, route: ConsoleRoute) -> int:
     if route.is_open:
-        return MOST_OPEN_BYTES
+        return MAX_OPEN_BYTES
     if not route.has_file:
-        return MOST_BYTES
-    return max(MOST_BYTES_WITH_FILE, context.settings.files.most_bytes + MOST_OPEN_BYTES)
+        return MAX_BYTES
+    return max(MAX_BYTES_WITH_FILE, context.settings.files.max_bytes + MAX_OPEN_BYTES)
 
 
 async def _respond(context: AppContext, counts: MenuCounts, route: ConsoleRoute, page: PageRequest) -> Response:
@@ -291,7 +291,7 @@ class SeenSessions:
         now = time.monotonic()
         if now - self._marked.get(secret, -MARK_SECONDS) < MARK_SECONDS:
             return
-        if len(self._marked) > MOST_MARKED:
+        if len(self._marked) > MAX_MARKED:
             self._marked.clear()
         self._marked[secret] = now
         async with context.database.connection() as db:
@@ -332,7 +332,7 @@ def _find_environment(request: Request) -> str | None:
 
 
 async def _read_form(route: ConsoleRoute, page: PageRequest) -> None:
-    page.form = await read_form(page.request, route.has_file, MOST_OPEN_FIELDS if route.is_open else MOST_FIELDS)
+    page.form = await read_form(page.request, route.has_file, MAX_OPEN_FIELDS if route.is_open else MAX_FIELDS)
     if not hmac.compare_digest(page.form_value("token").encode(), page.token.encode()):
         raise StaleForm
     if route.is_open and not comes_from_here(page.request):

@@ -17,7 +17,7 @@ from sapa.values.money import DIGITS
 from sapa.values.phones import REGIONS
 
 UNITS = ("minutes", "hours", "days")
-MOST_AHEAD = 3_660
+MAX_AHEAD = 3_660
 COUNTRIES, CURRENCIES = sorted(REGIONS), sorted(DIGITS)
 REGIONAL = ("timeZone", "language", "currency", "country")
 EARN_ON = ("paid", "fulfilled", "created")
@@ -88,7 +88,7 @@ def _parse_span(page: PageRequest) -> timedelta:
     if not amount.isascii() or not amount.isdigit() or not 1 <= int(amount[:9]) <= 1_000_000:
         raise Invalid.field("amount", "must be a whole number from 1 to 1,000,000")
     span = timedelta(**{unit: int(amount)})
-    if span > timedelta(days=MOST_AHEAD):
+    if span > timedelta(days=MAX_AHEAD):
         raise ClockTooFar
     return span
 

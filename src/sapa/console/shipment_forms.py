@@ -24,7 +24,7 @@ COUNTS = ("package.itemQty",)
 AMOUNTS = ("codAmount", "package.itemValue")
 AREA = tuple(f"delivery.{name}" for name in AREA_FIELDS)
 FIELDS = (*TEXTS, *NUMBERS, *MEASURES, *COUNTS, *AMOUNTS, *AREA, "service", "serviceName", "fee", "insurance")
-MOST_STORES = "100"
+MAX_STORES = "100"
 SERVICE = (
     "serviceCode", "serviceName", "serviceType", "insuranceFee", "codFee", "estimate", "distance", "vehicleType",
 )  # fmt: skip
@@ -42,7 +42,7 @@ KNOWN_AS = {
 @console.get("/{environment}/shipments/new", roles=EVERYBODY)
 async def show_new_shipment(page: PageRequest) -> Response:
     values = {name: page.form_value(name) for name in FIELDS} if page.form else await _prefill(page)
-    found = await page.call("GET", "/shipping/store-locations", {"limit": MOST_STORES})
+    found = await page.call("GET", "/shipping/store-locations", {"limit": MAX_STORES})
     providers = (await page.call("GET", "/shipping/providers"))["data"]
     values["storeLocationId"] = values["storeLocationId"] or _choose_store(found["data"])
     values["provider"] = values["provider"] or _choose_provider(providers)

@@ -19,7 +19,7 @@ from sapa.shipping import actions as shipping
 from sapa.shipping.areas.actions import with_area_names
 from sapa.shipping.bookings.cancel import is_cancellable
 from sapa.shipping.labels.actions import has_own_label
-from sapa.shipping.labels.types import MOST_SHIPMENTS
+from sapa.shipping.labels.types import MAX_SHIPMENTS
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.states import BOOKABLE, GROUP_OF, NOT_BOOKED_YET, STATUSES, list_next
@@ -74,7 +74,7 @@ async def list_shipments(page: PageRequest) -> Response:
         statuses=STATUSES,
         providers=providers,
         prints=PRINTS,
-        most_printed=MOST_SHIPMENTS,
+        max_printed=MAX_SHIPMENTS,
         period=read_period(page, listing["query"]),
         **listing,
     )

@@ -35,10 +35,10 @@ LANGUAGES = (
     "zh_HK", "zh_TW", "zu",
 )  # fmt: skip
 """Those that channels take templates in."""
-LEAST_BUTTONS = 3
-MOST_BUTTONS = 10
+MIN_BUTTONS = 3
+MAX_BUTTONS = 10
 BUTTONS_OF_CARD = 2
-MOST_CARDS = 10
+MAX_CARDS = 10
 TARGETS = {"url": "url", "phone_number": "phoneNumber", "copy_code": "example", "flow": "flowId"}
 """The field of the API that a button's target is, by the button's type."""
 
@@ -84,15 +84,15 @@ def is_plain(template: Json) -> bool:
 
 def fill_rows(typed: Json) -> Json:
     """With empty rows for more buttons and cards."""
-    cards = [*typed["cards"], *[_EMPTY_CARD] * max(1, BUTTONS_OF_CARD - len(typed["cards"]))][:MOST_CARDS]
+    cards = [*typed["cards"], *[_EMPTY_CARD] * max(1, BUTTONS_OF_CARD - len(typed["cards"]))][:MAX_CARDS]
     return {
-        "buttons": _pad(typed["buttons"], max(LEAST_BUTTONS, min(len(typed["buttons"]) + 1, MOST_BUTTONS))),
+        "buttons": _pad(typed["buttons"], max(MIN_BUTTONS, min(len(typed["buttons"]) + 1, MAX_BUTTONS))),
         "cards": [card | {"buttons": _pad(card["buttons"], BUTTONS_OF_CARD)} for card in cards],
     }
 
 
 def _pad(buttons: list[Json], count: int) -> list[Json]:
-    shown = buttons[:MOST_BUTTONS]
+    shown = buttons[:MAX_BUTTONS]
     return shown + [_EMPTY_BUTTON] * (count - len(shown))
 
 

@@ -13,19 +13,19 @@ from sapa.console.routes import console, go_to
 from sapa.http.endpoints import Base
 from sapa.http.errors import FieldError, Invalid
 from sapa.notifications.types import PARAM_NAMES, STEPS
-from sapa.shipping.tracking_page.types import MOST_LOGO_BYTES
+from sapa.shipping.tracking_page.types import MAX_LOGO_BYTES
 from sapa.shipping.tracking_page.view import DEFAULT_COLOR
 
 PATH = "/settings/tracking"
 PICTURES = {"png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "webp": "image/webp"}
-MOST_TEMPLATES = "100"
+MAX_TEMPLATES = "100"
 
 
 @console.get("/{environment}/settings/tracking", roles=DEVELOPERS)
 async def show_tracking(page: PageRequest) -> Response:
     settings = (await page.call("GET", "/shipping/tracking-page"))["data"]
     notifications = (await page.call("GET", "/shipping/notifications"))["data"]
-    templates = (await page.call("GET", "/templates", {"limit": MOST_TEMPLATES}, base=Base.MESSAGING))["data"]
+    templates = (await page.call("GET", "/templates", {"limit": MAX_TEMPLATES}, base=Base.MESSAGING))["data"]
     if page.form_value("form") == "page":
         typed = ("displayName", "color", "language")
         settings = settings | {name: page.form_value(name) for name in typed}
@@ -86,8 +86,8 @@ async def _read_logo(page: PageRequest) -> str | None:
     type = PICTURES.get(file.filename.rpartition(".")[2].lower())
     if type is None:
         raise Invalid.field("logo", "must be a PNG, JPEG or WebP picture")
-    if (file.size or 0) > MOST_LOGO_BYTES:
-        raise Invalid.field("logo", f"must have at most {MOST_LOGO_BYTES // 1024} KiB; make the picture smaller")
+    if (file.size or 0) > MAX_LOGO_BYTES:
+        raise Invalid.field("logo", f"must have at most {MAX_LOGO_BYTES // 1024} KiB; make the picture smaller")
     return f"data:{type};base64,{b64encode(await file.read()).decode()}"
 
 

@@ -40,7 +40,7 @@ from sapa.values.company import Company
 from sapa.values.ids import CUSTOMER_ID
 from sapa.values.json import encode
 
-MOST_INSERTS = 3
+MAX_INSERTS = 3
 UNIQUE_FIELDS: dict[str, tuple[str, type[CustomerExists]]] = {
     "email_key": ("email", EmailTaken),
     "phone_number": ("phoneNumber", PhoneNumberTaken),
@@ -207,7 +207,7 @@ async def _write(tx: Tx, company: Company, customer: Customer, profile: Profile,
 
 async def _insert(tx: Tx, company: Company, profile: Profile) -> Customer:
     id = CUSTOMER_ID.new()
-    for _ in range(MOST_INSERTS):
+    for _ in range(MAX_INSERTS):
         customer = await queries.insert_customer(tx, company.id, id, profile)
         if customer is not None:
             return customer

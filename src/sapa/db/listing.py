@@ -13,7 +13,7 @@ from sapa.db.sql import Statement, make_row_builder, sql
 Row = TypeVar("Row", bound=msgspec.Struct)
 Filters = Mapping[str, object]
 
-MOST_GATHERED = 5_000
+MAX_GATHERED = 5_000
 CELLS = "cells"
 USUAL_LIMITS = frozenset({10, 20, 25, 50, 100})
 
@@ -117,7 +117,7 @@ class Listing(Generic[Row]):
     ) -> list[Row]:
         """One walk along the sort's index for all cells together: a walk for each would go to its end for every cell
         with few rows. The rows of few are gathered."""
-        if total > MOST_GATHERED:
+        if total > MAX_GATHERED:
             return await self.walk_statement((CELLS,), sort).all(db, company_id, cells, limit, offset)
         gather = self.gather_statement((CELLS,), sort, False)
         records = await db.fetch(gather.text, company_id, cells, limit, offset)
@@ -131,7 +131,7 @@ class Listing(Generic[Row]):
         names, values = tuple(filters), tuple(filters.values())
         gather = self.gather_statement(names, sort, await self._is_text_enough(db, company_id, names))
         records = await db.fetch(gather.text, company_id, *values, limit, offset)
-        if records and records[0][0] <= MOST_GATHERED:
+        if records and records[0][0] <= MAX_GATHERED:
             return [self.build_row(*record[1:]) for record in records], records[0][0]
         if not records and offset == 0:
             return [], 0
@@ -198,7 +198,7 @@ class Listing(Generic[Row]):
             SELECT page.total, {self._columns}
               FROM (SELECT id, place, count(*) OVER () AS total
                       FROM ({self._matching(names, f"id, {self.sorts[name]} AS place", own)}
-                             LIMIT {MOST_GATHERED + 1:d}) AS matching
+                             LIMIT {MAX_GATHERED + 1:d}) AS matching
                      ORDER BY place {direction}, id {direction}
                      LIMIT ${len(names) + 2} OFFSET ${len(names) + 3}) AS page
               JOIN {self.table} AS r ON r.company_id = $1 AND r.id = page.id

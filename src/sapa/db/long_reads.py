@@ -10,9 +10,9 @@ from sapa.db import queries
 from sapa.db.pool import Database, Tx
 
 CONNECTIONS = 6
-MOST_STREAMS = 4
+MAX_STREAMS = 4
 """Streams last for as long as their reader likes, so some connections are reserved for other reads."""
-MOST_OF_A_COMPANY = 2
+MAX_OF_A_COMPANY = 2
 WAIT_SECONDS = 5.0
 POLL_SECONDS = 0.2
 
@@ -29,19 +29,19 @@ class LongReads:
         self._database = Database(database.url, CONNECTIONS, "sapa long reads")
         database.abandoned_with.append(self._database.abandon)
         self._all = asyncio.Semaphore(CONNECTIONS)
-        self._streams = asyncio.Semaphore(MOST_STREAMS)
+        self._streams = asyncio.Semaphore(MAX_STREAMS)
         self._by_company: WeakValueDictionary[int, asyncio.Semaphore] = WeakValueDictionary()
 
     @asynccontextmanager
     async def snapshot(self, company_id: int) -> AsyncIterator[Tx]:
         """A read-only transaction that sees one consistent snapshot."""
-        own = self._by_company.get(company_id) or asyncio.Semaphore(MOST_OF_A_COMPANY)
+        own = self._by_company.get(company_id) or asyncio.Semaphore(MAX_OF_A_COMPANY)
         self._by_company[company_id] = own
         deadline = time.monotonic() + WAIT_SECONDS
         async with _wait_for(own, deadline):
             while True:
                 async with _wait_for(self._all, deadline), self._database.snapshot() as tx:
-                    if await queries.take_long_read_slot(tx, company_id, MOST_OF_A_COMPANY):
+                    if await queries.take_long_read_slot(tx, company_id, MAX_OF_A_COMPANY):
                         yield tx
                         return
                 if time.monotonic() > deadline:

@@ -25,14 +25,14 @@ Tx: TypeAlias = "Connection"
 
 Result = TypeVar("Result")
 
-MOST_TRIES = 3
+MAX_TRIES = 3
 ACQUIRE_SECONDS = 2.0
 """How long a caller waits for a connection."""
 PATIENT_ACQUIRE_SECONDS = 15.0
 """How long commands, jobs and tests wait for one."""
 UNUSED_SECONDS = 60.0
 """Connections that were idle for this long are closed."""
-MOST_UNUSED = 2
+MAX_UNUSED = 2
 """How many idle connections stay open."""
 COMMAND_SECONDS = 15.0
 LOCK_MILLISECONDS = 5_000
@@ -160,7 +160,7 @@ class Database:
                 return await work(tx)
 
         retried: tuple[type[Exception], ...] = (*RETRYABLE, *races)
-        return await retry(run, retried, tries=MOST_TRIES)
+        return await retry(run, retried, tries=MAX_TRIES)
 
     async def transact_in_batches(self, work: Callable[[Tx], Awaitable[int]], most: int) -> None:
         """Repeats a transaction that changes up to `most` rows and returns how many, until it changes fewer. No row is
@@ -261,7 +261,7 @@ class Database:
 
     def _close_unused(self) -> None:
         """Closes connections from the start of the list: the end of it is used first."""
-        unused = max(0, min(self._fewest_idle, len(self._idle)) - MOST_UNUSED)
+        unused = max(0, min(self._fewest_idle, len(self._idle)) - MAX_UNUSED)
         for connection in self._idle[:unused]:
             closing = asyncio.create_task(_close(connection), name="unused connection")
             self._closing.add(closing)
@@ -269,7 +269,7 @@ class Database:
         del self._idle[:unused]
         self._open_count -= unused
         self._fewest_idle = len(self._idle)
-        is_needed = self._open_count > MOST_UNUSED and not self._closed
+        is_needed = self._open_count > MAX_UNUSED and not self._closed
         self._timer = asyncio.get_running_loop().call_later(UNUSED_SECONDS, self._close_unused) if is_needed else None
 
     async def _wait(self) -> Connection:

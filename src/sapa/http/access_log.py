@@ -11,7 +11,7 @@ import msgspec
 from sapa.http.metrics import count_requests, observe_latencies
 from sapa.logs import STANDARD_OUTPUT
 
-MOST_CALLS = 512
+MAX_CALLS = 512
 FLUSH_SECONDS = 0.2
 LONGEST_LOGGED_PATH = 256
 
@@ -66,7 +66,7 @@ class AccessLog:
 
     def add(self, call: FinishedCall) -> None:
         self._calls.append(call)
-        if len(self._calls) >= MOST_CALLS:
+        if len(self._calls) >= MAX_CALLS:
             self.flush()
         elif self._flusher is None:
             self._flusher = asyncio.get_running_loop().call_later(FLUSH_SECONDS, self.flush)

@@ -9,9 +9,9 @@ from starlette.requests import Request
 
 from sapa.settings import Network
 
-MOST_ENTRIES = 20
+MAX_ENTRIES = 20
 BROADEST = {4: 8, 6: 32}
-MOST_CACHED = 1000
+MAX_CACHED = 1000
 
 _split_hop = re.compile(r"\[(?P<bracketed>[^\]]*)\](?::\d{1,5})?|(?P<plain>[^:\[\]]*):\d{1,5}", re.ASCII).fullmatch
 
@@ -33,8 +33,8 @@ def parse_address(text: str) -> IPv4Address | IPv6Address | None:
 
 def parse_allow_list(entries: Sequence[str]) -> list[str]:
     """Addresses and CIDR ranges, normalised."""
-    if len(entries) > MOST_ENTRIES:
-        raise BadAllowList(f"An allow-list has at most {MOST_ENTRIES} entries. Merge adjacent ranges.")
+    if len(entries) > MAX_ENTRIES:
+        raise BadAllowList(f"An allow-list has at most {MAX_ENTRIES} entries. Merge adjacent ranges.")
     return list(dict.fromkeys(str(_parse_entry(entry)) for entry in entries))
 
 
@@ -69,7 +69,7 @@ class AllowList:
     def contains(self, address: str) -> bool:
         is_contained = self._is_contained.get(address)
         if is_contained is None:
-            if len(self._is_contained) >= MOST_CACHED:
+            if len(self._is_contained) >= MAX_CACHED:
                 self._is_contained.clear()
             is_contained = self._is_contained[address] = self._search(address)
         return is_contained
@@ -106,13 +106,13 @@ def _parse_hop(hop: str) -> str:
     return text if parts is None else parts["bracketed"] or parts["plain"] or ""
 
 
-@lru_cache(maxsize=MOST_CACHED)
+@lru_cache(maxsize=MAX_CACHED)
 def _normalise(text: str) -> str:
     address = parse_address(text)
     return text if address is None else str(address)
 
 
-@lru_cache(maxsize=MOST_CACHED)
+@lru_cache(maxsize=MAX_CACHED)
 def get_network(text: str) -> str:
     """The network that one client may control: an IPv4 address, or the /64 of an IPv6 address."""
     address = parse_address(text)

@@ -6,11 +6,11 @@ from msgspec import Struct
 
 from sapa.http.errors import RateLimitExceeded
 
-MOST_BAD_KEYS = 60
+MAX_BAD_KEYS = 60
 WINDOW_SECONDS = 60.0
 TRUST_SECONDS = 600.0
 """A network that sent a valid key is not limited for this long."""
-MOST_NETWORKS = 10_000
+MAX_NETWORKS = 10_000
 
 
 class BadKeyCount(Struct):
@@ -28,7 +28,7 @@ class BadKeyLimiter:
     def check(self, network: str, now: float) -> None:
         """Raises RateLimitExceeded if the network has sent too many unknown keys in the last minute."""
         count = self._counts.get(network)
-        if count is None or count.number <= MOST_BAD_KEYS or self._is_trusted(network, now):
+        if count is None or count.number <= MAX_BAD_KEYS or self._is_trusted(network, now):
             return
         left = ceil(count.began + WINDOW_SECONDS - now)
         if left > 0:
@@ -58,5 +58,5 @@ class BadKeyLimiter:
 
 
 def _make_room(table: dict[str, BadKeyCount] | dict[str, float]) -> None:
-    if len(table) >= MOST_NETWORKS:
+    if len(table) >= MAX_NETWORKS:
         del table[next(iter(table))]

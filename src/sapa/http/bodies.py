@@ -16,8 +16,8 @@ from sapa.http.schemas import wire_type
 from sapa.values.json import encode_document
 from sapa.values.web_addresses import WEB_ADDRESS
 
-MOST_BYTES = 1_048_576
-MOST_UPLOADED = 32 * 1_048_576
+MAX_BYTES = 1_048_576
+MAX_UPLOADED = 32 * 1_048_576
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 UPLOADED_TYPES = ("text/csv", "application/x-ndjson", XLSX)
 LONGEST_ECHO = 100
@@ -112,14 +112,14 @@ def decode_body(raw: bytes, decoder: BodyDecoder) -> Any:
     return body
 
 
-def encode_own_data(field: str, data: object, most_bytes: int = MOST_BYTES) -> bytes:
+def encode_own_data(field: str, data: object, max_bytes: int = MAX_BYTES) -> bytes:
     """JSON of the caller's own, as it is stored and webhooks deliver it; raises Invalid."""
     try:
         encoded = encode_document(msgspec.to_builtins(data))
     except RecursionError:
         raise Invalid.field(field, "is nested too deeply. Use fewer levels") from None
-    if len(encoded) > most_bytes:
-        raise Invalid.field(field, f"must have at most {most_bytes} bytes")
+    if len(encoded) > max_bytes:
+        raise Invalid.field(field, f"must have at most {max_bytes} bytes")
     return encoded
 
 

@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 STALL_SECONDS = 60.0
 """A download is ended if the client reads nothing for this long."""
-MOST_SECONDS = 3600.0
+MAX_SECONDS = 3600.0
 """The limit for a whole file: its snapshot keeps VACUUM from removing old rows."""
 
 log = structlog.get_logger()
@@ -42,14 +42,14 @@ class Download(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with self._resources, aclosing(self._parts) as parts:
             disconnected = asyncio.create_task(_wait_for_disconnect(receive))
-            deadline = time.monotonic() + MOST_SECONDS
+            deadline = time.monotonic() + MAX_SECONDS
             try:
                 await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
                 async for part in parts:
                     if not await _send_part(send, part, disconnected):
                         return
                     if time.monotonic() > deadline:
-                        log.info("download stopped", reason=f"it took longer than {MOST_SECONDS:.0f} seconds")
+                        log.info("download stopped", reason=f"it took longer than {MAX_SECONDS:.0f} seconds")
                         return
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
             except OSError:

@@ -147,7 +147,7 @@ class Edge:
         return UploadCall(
             self._context,
             key,
-            open_upload(exchange, self._context.settings.files.most_bytes),
+            open_upload(exchange, self._context.settings.files.max_bytes),
             endpoint.status,
             f"{exchange.method} {exchange.path}",
             exchange.scope["query_string"],

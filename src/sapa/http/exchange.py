@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, unquote
 
 from python_multipart.multipart import parse_options_header
 
-from sapa.http.bodies import MOST_BYTES, MOST_UPLOADED, UPLOADED_TYPES
+from sapa.http.bodies import MAX_BYTES, MAX_UPLOADED, UPLOADED_TYPES
 from sapa.http.endpoints import Endpoint, Route
 from sapa.http.errors import UnsupportedMediaType
 from sapa.http.incoming import BufferedBody, IncomingBody
@@ -102,7 +102,7 @@ async def read_body(exchange: Exchange, uploads: bool, is_needed: bool) -> tuple
     A body that may be left out has no media type when it is.
     """
     accepted, most, seconds = (
-        (UPLOADED_TYPES, MOST_UPLOADED, UPLOAD_SECONDS) if uploads else ((JSON,), MOST_BYTES, BODY_SECONDS)
+        (UPLOADED_TYPES, MAX_UPLOADED, UPLOAD_SECONDS) if uploads else ((JSON,), MAX_BYTES, BODY_SECONDS)
     )
     owner = str(exchange.key.company.id) if exchange.key else exchange.address
     body = exchange.body = await exchange.incoming.read(most, seconds, owner, exchange.header(b"content-length"))
@@ -118,19 +118,19 @@ async def read_body(exchange: Exchange, uploads: bool, is_needed: bool) -> tuple
     return media_type, body
 
 
-def open_upload(exchange: Exchange, most_bytes: int) -> FileStream:
+def open_upload(exchange: Exchange, max_bytes: int) -> FileStream:
     """The file of a request, unread. Headers that announce too large a file are refused here."""
     _refuse_compressed(exchange)
     content_type, options = parse_options_header(exchange.header(b"content-type") or "")
     length_text = exchange.header(b"content-length") or ""
     length = int(length_text) if length_text.isascii() and length_text.isdecimal() else None
     is_form = content_type == FORM
-    if length is not None and length > most_bytes + (MAX_FORM_BYTES if is_form else 0):
-        raise build_too_large(most_bytes)
+    if length is not None and length > max_bytes + (MAX_FORM_BYTES if is_form else 0):
+        raise build_too_large(max_bytes)
     chunks = exchange.incoming.stream(UPLOAD_SECONDS, BODY_SECONDS)
     if is_form:
-        return FormFile(chunks, options.get(b"boundary", b""), most_bytes, length)
-    return FileStream(chunks, most_bytes, length)
+        return FormFile(chunks, options.get(b"boundary", b""), max_bytes, length)
+    return FileStream(chunks, max_bytes, length)
 
 
 def split_path(scope: Scope) -> list[str]:

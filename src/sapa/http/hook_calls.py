@@ -54,7 +54,7 @@ class HookCalls:
             path=path,
             query=dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)),
             headers=headers,
-            body=await incoming.read(target.most_bytes, HOOK_SECONDS, path, headers.get("content-length")),
+            body=await incoming.read(target.max_bytes, HOOK_SECONDS, path, headers.get("content-length")),
             address=scope["client"][0] if scope.get("client") else "",
             request_id=request_id,
             account=target.account,

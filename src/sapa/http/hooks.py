@@ -25,7 +25,7 @@ class Hook(Struct, Generic[Context], frozen=True):
 class HookTarget(Struct, frozen=True):
     account: Any
     """Whose path it is."""
-    most_bytes: int
+    max_bytes: int
 
 
 FindTarget = Callable[[Context, str], Awaitable[HookTarget | None]]

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import inspect
 from msgspec.json import decode, encode
 
-_MOST_DIGITS = 20
+_MAX_DIGITS = 20
 _is_number = re.compile(rb"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,4})?").fullmatch
 
 
@@ -43,5 +43,5 @@ def _rewrite_integer(raw: bytes) -> bytes:
     if not _is_number(raw):
         return raw
     number = Decimal(raw.decode())
-    is_whole = number.adjusted() < _MOST_DIGITS and number == number.to_integral_value()
+    is_whole = number.adjusted() < _MAX_DIGITS and number == number.to_integral_value()
     return b"%d" % int(number) if is_whole else raw

@@ -27,7 +27,7 @@ GRACE_SECONDS = 24 * 3600
 
 _BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _match_key = re.compile(r"(svc_(?:live|test)_[0-9A-Za-z]{32})([0-9A-Za-z]{6})").fullmatch
-_MOST_CACHED = 10_000
+_MAX_CACHED = 10_000
 _CACHED_SECONDS = 1.0
 """After which a key is read again, unless the hub has proved since that it reports changes."""
 
@@ -141,7 +141,7 @@ class KeyRing:
             return None
         # A change while we read may be newer than what we read: use the key once, don't cache it.
         if generation == self._generation:
-            if len(self._keys) >= _MOST_CACHED:
+            if len(self._keys) >= _MAX_CACHED:
                 self._keys.clear()
             self._keys[digest] = (key, now)
         return key

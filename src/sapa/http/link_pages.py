@@ -72,14 +72,14 @@ def parse_link(request: Request) -> tuple[int, str] | None:
     return (int(parsed[1]), parsed[2]) if parsed else None
 
 
-async def read_form(request: Request, most_bytes: int) -> bytes:
+async def read_form(request: Request, max_bytes: int) -> bytes:
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_SECONDS):
             async for chunk in request.stream():
                 body += chunk
-                if len(body) > most_bytes:
-                    raise PayloadTooLarge(f"The request's body is larger than {most_bytes // 1024} KiB.")
+                if len(body) > max_bytes:
+                    raise PayloadTooLarge(f"The request's body is larger than {max_bytes // 1024} KiB.")
     except TimeoutError:
         raise RequestTimeout(f"The request's body did not arrive within {BODY_SECONDS:.0f} seconds.") from None
     return bytes(body)

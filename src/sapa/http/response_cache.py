@@ -15,7 +15,7 @@ from sapa.values.company import Company
 CHANNEL = "sapa_responses"
 """NOTIFY on this channel with a company id drops its responses from every process."""
 
-MOST_RESPONSES = 256
+MAX_RESPONSES = 256
 LARGEST_BYTES = 32 * 1024
 _SILENT_SECONDS = 1.0
 
@@ -51,7 +51,7 @@ class ResponseCache:
         """`generation` is the cache's from before the response was built."""
         if generation != self.generation or len(body) > LARGEST_BYTES:
             return
-        if len(self._responses) >= MOST_RESPONSES:
+        if len(self._responses) >= MAX_RESPONSES:
             del self._responses[next(iter(self._responses))]
         self._responses[key] = _CachedResponse(body, time.monotonic() + seconds)
 

@@ -27,13 +27,13 @@ Result = TypeVar("Result")
 class FileStream:
     """A file as it arrives."""
 
-    def __init__(self, chunks: AsyncIterator[bytes], most_bytes: int, length: int | None = None) -> None:
+    def __init__(self, chunks: AsyncIterator[bytes], max_bytes: int, length: int | None = None) -> None:
         self._chunks = chunks
-        self._limit = most_bytes
+        self._limit = max_bytes
         self._hash = sha256()
         self.filename: str | None = None
         """The name of a file in a form, once its header is read."""
-        self.most_bytes = most_bytes if length is None else min(length, most_bytes)
+        self.max_bytes = max_bytes if length is None else min(length, max_bytes)
         """At most this many bytes follow."""
 
     async def read(self) -> AsyncIterator[bytes]:
@@ -53,8 +53,8 @@ class FileStream:
         return sha256(named).digest()
 
 
-def build_too_large(most_bytes: int) -> PayloadTooLarge:
-    return PayloadTooLarge(f"The file is larger than {most_bytes // 1_048_576} MiB.")
+def build_too_large(max_bytes: int) -> PayloadTooLarge:
+    return PayloadTooLarge(f"The file is larger than {max_bytes // 1_048_576} MiB.")
 
 
 class UploadCall:
@@ -122,11 +122,11 @@ class FormFile(FileStream):
     """The one file of a multipart form."""
 
     def __init__(
-        self, chunks: AsyncIterator[bytes], boundary: bytes, most_bytes: int, length: int | None = None
+        self, chunks: AsyncIterator[bytes], boundary: bytes, max_bytes: int, length: int | None = None
     ) -> None:
         if not 1 <= len(boundary) <= 70:
             raise Invalid("The Content-Type of a form needs its boundary.")
-        super().__init__(self._parse(chunks, boundary), most_bytes, length)
+        super().__init__(self._parse(chunks, boundary), max_bytes, length)
 
     async def _parse(self, chunks: AsyncIterator[bytes], boundary: bytes) -> AsyncIterator[bytes]:
         form = _FormReader(boundary, self._take_name)

@@ -33,7 +33,7 @@ from sapa.imports.types import (
 from sapa.values.company import Company
 from sapa.values.json import encode
 
-MOST_ATTEMPTS = 5
+MAX_ATTEMPTS = 5
 
 
 async def upload(
@@ -170,7 +170,7 @@ async def finish(tx: Tx, company: Company, id: str, holder: str, error: str | No
 async def record_failure(tx: Tx, company: Company, id: str, holder: str) -> None:
     """After an unexpected error: the worker retries the import, a few times."""
     failure = await queries.count_failure(tx, company.id, id, holder)
-    if failure is not None and failure.attempts >= MOST_ATTEMPTS:
+    if failure is not None and failure.attempts >= MAX_ATTEMPTS:
         reason = f"The import failed {failure.attempts} times after line {failure.line:,}; the file is not the cause."
         await finish(tx, company, id, holder, f"{reason} See the worker's log for the import's id.")
 

@@ -14,7 +14,7 @@ from sapa.imports.types import UnusableFile
 from sapa.values.spreadsheet_cells import unescape_formula
 
 SEPARATORS = ",;\t"
-MOST_SHOWN = 20
+MAX_SHOWN = 20
 LONGEST_SHOWN = 60
 
 _is_number = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?").fullmatch
@@ -235,6 +235,6 @@ def _full_path(column: Column) -> tuple[str, ...]:
 
 def _some(names: Sequence[str]) -> str:
     """The first names, shortened."""
-    shown = [name if len(name) <= LONGEST_SHOWN else f"{name[:LONGEST_SHOWN]}…" for name in names[:MOST_SHOWN]]
+    shown = [name if len(name) <= LONGEST_SHOWN else f"{name[:LONGEST_SHOWN]}…" for name in names[:MAX_SHOWN]]
     hidden = len(names) - len(shown)
     return ", ".join(shown) + (f" and {hidden:,} more" if hidden else "")

@@ -17,7 +17,7 @@ from sapa.imports.types import UnusableFile
 PREVIEW_SECONDS = 20
 UPLOAD_SECONDS = 120
 """Of CPU time, for a file of 32 MiB."""
-MOST_LINE_BYTES = 8 * 1_048_576
+MAX_LINE_BYTES = 8 * 1_048_576
 PIECE = 1_048_576
 
 Write = Callable[[bytes], Awaitable[None]]
@@ -56,7 +56,7 @@ async def _run(path: Path, reading: FileReading, *, is_preview: bool, seconds: i
     command = [sys.executable, "-m", converter_process.__name__]
     # What the process says when it runs out of memory is of no use to anybody.
     process = await asyncio.create_subprocess_exec(
-        *command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment, limit=MOST_LINE_BYTES
+        *command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment, limit=MAX_LINE_BYTES
     )
     if process.stdin is None or process.stdout is None:
         raise RuntimeError("the process that converts files has no pipes")

@@ -12,10 +12,10 @@ from msgspec import Struct
 from sapa.imports.types import Format
 
 LONGEST_RECORD = 1_048_576
-MOST_LINES_OF_A_RECORD = 1_000
+MAX_LINES_OF_A_RECORD = 1_000
 # How often a byte may be read again. A file with many stray quotes would otherwise be read a thousand times, once for
 # each line that a record might start at.
-MOST_READ_AGAIN = 4
+MAX_READ_AGAIN = 4
 BOM = b"\xef\xbb\xbf"
 
 Read = Callable[[int], Awaitable[bytes]]
@@ -140,7 +140,7 @@ class RecordReader:
 
     async def _count_to_closing(self, first: ImportLine) -> int:
         """How many lines ahead close the record; 0 when none does. Checks no line twice."""
-        while self._unclosing < MOST_LINES_OF_A_RECORD - 1:
+        while self._unclosing < MAX_LINES_OF_A_RECORD - 1:
             if self._unclosing == len(self._ahead):
                 self._ahead.append(await self._read_line())
             line = self._ahead[self._unclosing]
@@ -164,7 +164,7 @@ class RecordReader:
             again.append(ImportLine(content, end))
             end -= len(content)
         self._reread += self.position - end
-        if self._reread > LONGEST_RECORD + MOST_READ_AGAIN * (self.position - self._start):
+        if self._reread > LONGEST_RECORD + MAX_READ_AGAIN * (self.position - self._start):
             self._single_until = self.position
         self._ahead.extendleft(again)
         self._unclosing = 0

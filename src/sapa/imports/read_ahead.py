@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 
 from sapa.imports.rows import Batch, RowReader
 
-MOST_BYTES_OF_A_BATCH = 4 * 1_048_576
+MAX_BYTES_OF_A_BATCH = 4 * 1_048_576
 ROWS_OF_A_PIECE = 5
 """Batches are made of whole pieces. Larger ones would keep the smallest batches from growing by half."""
 BYTES_OF_A_PIECE = 262_144
@@ -15,9 +15,9 @@ BYTES_OF_A_PIECE = 262_144
 class ReadAhead:
     """The batches of a file, made of pieces that a task reads in advance."""
 
-    def __init__(self, reader: RowReader, most_rows: int) -> None:
+    def __init__(self, reader: RowReader, max_rows: int) -> None:
         self._reader = reader
-        self._pieces: asyncio.Queue[Batch | Exception] = asyncio.Queue(max(1, most_rows // ROWS_OF_A_PIECE))
+        self._pieces: asyncio.Queue[Batch | Exception] = asyncio.Queue(max(1, max_rows // ROWS_OF_A_PIECE))
 
     async def read(self) -> None:
         """Reads to the end of the file, at most as many rows ahead as the largest batch has."""
@@ -30,14 +30,14 @@ class ReadAhead:
         except Exception as error:
             await self._pieces.put(error)
 
-    async def next_batch(self, most_rows: int) -> Batch:
+    async def next_batch(self, max_rows: int) -> Batch:
         """Raises what reading raised, after the rows before."""
         batch = await self._next_piece()
         parts, start = list(batch.parts), batch.position
         while (
             not batch.is_last
-            and len(parts) + ROWS_OF_A_PIECE <= most_rows
-            and batch.position - start < MOST_BYTES_OF_A_BATCH
+            and len(parts) + ROWS_OF_A_PIECE <= max_rows
+            and batch.position - start < MAX_BYTES_OF_A_BATCH
         ):
             batch = await self._next_piece()
             parts += batch.parts
@@ -51,9 +51,9 @@ class ReadAhead:
 
 
 @asynccontextmanager
-async def read_ahead(reader: RowReader, most_rows: int) -> AsyncIterator[ReadAhead]:
+async def read_ahead(reader: RowReader, max_rows: int) -> AsyncIterator[ReadAhead]:
     """Reads while the block runs."""
-    ahead = ReadAhead(reader, most_rows)
+    ahead = ReadAhead(reader, max_rows)
     reading = asyncio.create_task(ahead.read())
     try:
         yield ahead

@@ -26,7 +26,7 @@ from sapa.imports.types import (
     build_problem,
 )
 
-MOST_COLUMNS = 1_000
+MAX_COLUMNS = 1_000
 # Yields to other tasks of the event loop: above all to the one that stores the rows before, whose next statement must
 # not wait for the reader.
 BYTES_BETWEEN_YIELDS = 1_024
@@ -111,8 +111,8 @@ async def read_header(read: Read, format: Format, row: type[msgspec.Struct]) -> 
         names = [name.strip() for name in parse_cells(text, separator)]
     except BadCell as error:
         raise UnusableFile(f"The header {error}.") from None
-    if len(names) > MOST_COLUMNS:
-        raise UnusableFile(f"The header has {len(names):,} columns; at most {MOST_COLUMNS:,} are allowed.")
+    if len(names) > MAX_COLUMNS:
+        raise UnusableFile(f"The header has {len(names):,} columns; at most {MAX_COLUMNS:,} are allowed.")
     return FileHeader(separator, build_columns(names, row), records.position, records.line)
 
 
@@ -175,11 +175,11 @@ class RowReader:
         self._decoder = build_decoder(row)
         self._yielded_at = self._records.position
 
-    async def next_batch(self, most_rows: int, most_bytes: int) -> Batch:
+    async def next_batch(self, max_rows: int, max_bytes: int) -> Batch:
         parts: list[Part] = []
         records, start = self._records, self._records.position
         record = None
-        while len(parts) < most_rows and records.position - start < most_bytes:
+        while len(parts) < max_rows and records.position - start < max_bytes:
             record = await records.next()
             if record is None:
                 break

@@ -46,7 +46,7 @@ from sapa.timeline.types import Source
 from sapa.values.company import Company
 from sapa.values.ids import CUSTOMER_ID
 
-MOST_METADATA = 10_000
+MAX_METADATA = 10_000
 END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 OWN_KEYS = "order:"
 """The prefix of the idempotency keys that the ledger generates."""
@@ -299,7 +299,7 @@ def parse_key(key: str | None) -> str | None:
 
 def build_metadata(metadata: dict[str, Any] | None) -> bytes | None:
     """The caller's metadata as stored; raises Invalid when it is too long."""
-    return None if metadata is None else encode_own_data("metadata", metadata, MOST_METADATA)
+    return None if metadata is None else encode_own_data("metadata", metadata, MAX_METADATA)
 
 
 def build_fingerprint(action: str, customer_id: str, body: msgspec.Struct) -> bytes:

@@ -21,7 +21,7 @@ from sapa.loyalty.actions import (
 )
 from sapa.loyalty.ledger import WalletLedger
 from sapa.loyalty.queries import KeyedEntry
-from sapa.loyalty.types import MOST_EARNED, Adjusted, AdjustmentIn, LedgerEntry, Memo, Wallet, WalletFull
+from sapa.loyalty.types import MAX_EARNED, Adjusted, AdjustmentIn, LedgerEntry, Memo, Wallet, WalletFull
 from sapa.timeline.types import Source
 from sapa.values.company import Company
 
@@ -78,7 +78,7 @@ def _apply(ledger: WalletLedger | None, keyed: dict[str, KeyedEntry], body: Adju
         return Adjusted(ledger.wallet, require_same_request(existing, memo))
     require_writable(ledger)
     if body.direction == "add":
-        if ledger.balance.lifetime_earned + body.points > MOST_EARNED:
+        if ledger.balance.lifetime_earned + body.points > MAX_EARNED:
             raise WalletFull
         ledger.grant("adjust_add", body.points, memo)
     else:

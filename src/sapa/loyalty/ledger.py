@@ -28,7 +28,7 @@ END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 NO_METADATA = Raw(b"{}")
 LOWERS_EARNED = {"earn_reversal"}
 LOWERS_BURNED = {"redeem_reversal"}
-MOST_EXPIRE_ENTRIES = 500
+MAX_EXPIRE_ENTRIES = 500
 """So many lots that expire together get an entry each; the others share one."""
 
 
@@ -213,9 +213,9 @@ class WalletLedger:
         for lot_id, points in self._expired.items():
             expired[lot_id] = expired.get(lot_id, 0) + points
         moves = [(lot_id, -points, 0) for lot_id, points in expired.items() if points]
-        for move in moves[:MOST_EXPIRE_ENTRIES]:
+        for move in moves[:MAX_EXPIRE_ENTRIES]:
             self._add_entry("expire", [move], Memo(reference_type="lot", reference_id=move[0]))
-        if others := moves[MOST_EXPIRE_ENTRIES:]:
+        if others := moves[MAX_EXPIRE_ENTRIES:]:
             self._add_entry("expire", others, Memo(reference_type="lots"))
         self._expired = {}
 

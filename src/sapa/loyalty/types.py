@@ -23,7 +23,7 @@ WalletId = Annotated[str, WALLET_ID]
 EntryId = Annotated[str, ENTRY_ID]
 ReservationId = Annotated[str, RESERVATION_ID]
 
-MOST_POINTS = 1_000_000_000_000
+MAX_POINTS = 1_000_000_000_000
 LONGEST_TTL_SECONDS = 30 * 86_400
 
 EntryType = Annotated[
@@ -39,7 +39,7 @@ ReservationStatus = Annotated[Literal["reserved", "committed", "released", "expi
 
 Count = Annotated[str, Meta(pattern="^-?[0-9]+$", examples=["150"])]
 """Points and other whole numbers of the ledger, as decimal strings."""
-Points = Annotated[int, Meta(ge=1, le=MOST_POINTS, examples=[50], description="A whole number of points.")]
+Points = Annotated[int, Meta(ge=1, le=MAX_POINTS, examples=[50], description="A whole number of points.")]
 Reason = Annotated[str, Meta(max_length=1000, examples=["Goodwill"], description="Shown as the entry's note.")]
 LedgerKey = Annotated[
     str,
@@ -306,7 +306,7 @@ class LedgerKeyReused(Conflict):
     fix = "Use one `idempotencyKey` for one change of points."
 
 
-MOST_EARNED = 10**18
+MAX_EARNED = 10**18
 """Points that one wallet can earn, as its constraint says."""
 
 

@@ -11,7 +11,7 @@ import msgspec
 from sapa.mcp.protocol import PARSE_ERROR, MessageId, RpcError, encode_error, encode_header
 
 INTERNAL_ERROR = -32603
-MOST_CALLS = 16
+MAX_CALLS = 16
 """Further messages wait until one of these is answered."""
 TIMEOUT = aiohttp.ClientTimeout(total=120, connect=10)
 """A message to a slow channel may take a minute and a half."""
@@ -32,7 +32,7 @@ class Bridge:
         self._version: str | None = None
         """What `initialize` agreed on."""
         self._calls: dict[MessageId, asyncio.Task[None]] = {}
-        self._turns = asyncio.Semaphore(MOST_CALLS)
+        self._turns = asyncio.Semaphore(MAX_CALLS)
 
     async def run(self, lines: AsyncIterator[Line]) -> None:
         """Until the lines end and everything is answered."""

@@ -10,7 +10,7 @@ from sapa.http.errors import ApiError, FieldError, NotFound
 from sapa.http.responses import HttpResponse
 from sapa.mcp.tools import Tool
 
-MOST_SHORTENED = 8192
+MAX_SHORTENED = 8192
 """Bytes. A page of 16 KiB would cost a third of the call."""
 
 # A quote inside a text is escaped, and none that ends a text is followed by a letter: so this is a name. A list's
@@ -41,7 +41,7 @@ def build_result(response: HttpResponse) -> ToolResult:
     body = response.body
     if not body:
         return ToolResult("Done.")
-    text = drop_empty(body) if len(body) <= MOST_SHORTENED else body
+    text = drop_empty(body) if len(body) <= MAX_SHORTENED else body
     return ToolResult(text.decode(), body)
 
 

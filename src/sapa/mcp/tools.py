@@ -17,7 +17,7 @@ from sapa.mcp.errors import ToolExcluded
 from sapa.mcp.input_schemas import build_input_schema, is_read
 from sapa.values.ids import IdKind
 
-MOST_LISTS = 256
+MAX_LISTS = 256
 
 
 class ToolAnnotations(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -103,7 +103,7 @@ class Catalogue:
         rights = (key.scopes, key.products, key.company.is_test, selection)
         if rights not in self._lists:
             encoded = await asyncio.to_thread(self._encode_list, key, selection)
-            if len(self._lists) >= MOST_LISTS:
+            if len(self._lists) >= MAX_LISTS:
                 self._lists.clear()
             self._lists[rights] = encoded
         return self._lists[rights]

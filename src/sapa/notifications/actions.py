@@ -39,7 +39,7 @@ NEWS = timedelta(hours=12)
 """A step that was taken longer ago is no news."""
 LEASE_SECONDS = 300.0
 """Longer than a send takes; then its worker is gone."""
-MOST_TRIES = 4
+MAX_TRIES = 4
 RETRY_SECONDS = 60.0
 
 _NO_SETTINGS = NotificationSettings(enabled=False, rules=Raw(b"[]"), updated_at=None)
@@ -146,7 +146,7 @@ async def _settle_refusal(context: AppContext, due: DueNotification, error: ApiE
     """A busy channel is tried again. What we refuse before the channel is called is skipped, the rest has failed."""
     if error.status in {429, 503}:
         async with context.database.transaction() as tx:
-            if await queries.postpone(tx, due, RETRY_SECONDS, error.message, error.code, MOST_TRIES):
+            if await queries.postpone(tx, due, RETRY_SECONDS, error.message, error.code, MAX_TRIES):
                 return
     await _settle(context, due, "failed" if error.status >= 500 else "skipped", error.message, error.code)
 

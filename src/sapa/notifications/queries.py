@@ -114,7 +114,7 @@ async def settle(
     await SETTLE.run(tx, due.company_id, due.shipment_id, due.step, status, reason, code, message_id)
 
 
-async def postpone(tx: Tx, due: DueNotification, seconds: float, reason: str, code: str, most_tries: int) -> bool:
+async def postpone(tx: Tx, due: DueNotification, seconds: float, reason: str, code: str, max_tries: int) -> bool:
     """False after the last try."""
     key = (due.company_id, due.shipment_id, due.step)
-    return bool(await POSTPONE.run(tx, *key, seconds, reason, code, most_tries))
+    return bool(await POSTPONE.run(tx, *key, seconds, reason, code, max_tries))

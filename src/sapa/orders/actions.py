@@ -83,7 +83,7 @@ from sapa.values.change_actor import SYSTEM, ChangeActor
 from sapa.values.company import Company
 from sapa.values.instants import format_instant
 
-MOST_SUMMED = 10_000
+MAX_SUMMED = 10_000
 EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)
 CLOCK_SKEW = timedelta(minutes=5)
 """How far ahead of ours a caller's clock may be."""
@@ -257,7 +257,7 @@ def stream_all(tx: Tx, company_id: int) -> AsyncIterator[list[Order]]:
 
 async def sum_sales_to(db: Connection, company: Company, customer_id: str) -> list[CustomerSales]:
     """What a customer bought, by currency, the currency with the most orders first."""
-    return await queries.sum_sales(db, company.id, customer_id, MOST_SUMMED)
+    return await queries.sum_sales(db, company.id, customer_id, MAX_SUMMED)
 
 
 async def find_by_order_id(tx: Tx, company: Company, order_id: str) -> Order | None:

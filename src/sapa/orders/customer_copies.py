@@ -12,11 +12,11 @@ from sapa.orders import queries
 from sapa.orders.queries import CopyUpdate
 from sapa.values.company import Company
 
-MOST_ORDERS = 2_000
+MAX_ORDERS = 2_000
 """How many of a customer's newest orders change in the transaction of the rename; the worker updates the rest."""
 
 BATCH = 500
-MOST_CUSTOMERS = 100
+MAX_CUSTOMERS = 100
 RUN_SECONDS = 12.0
 
 QUEUE = DueQueue("customer copies", queries.NEXT_COPIES.text)
@@ -26,7 +26,7 @@ log = structlog.get_logger()
 
 async def rename_customer(tx: Tx, company: Company, renamed: CustomerRenamed) -> None:
     """Runs under the customer's lock, in the transaction of the rename. The orders do not count as changed."""
-    await queries.update_customer_copies(tx, company.id, renamed.customer, MOST_ORDERS)
+    await queries.update_customer_copies(tx, company.id, renamed.customer, MAX_ORDERS)
 
 
 async def update_copies(database: Database) -> None:
@@ -35,7 +35,7 @@ async def update_copies(database: Database) -> None:
     failed: set[CopyUpdate] = set()
     while time.monotonic() < deadline:
         async with database.connection() as db:
-            listed = await queries.list_waiting_copies(db, MOST_CUSTOMERS)
+            listed = await queries.list_waiting_copies(db, MAX_CUSTOMERS)
         waiting = [update for update in listed if update not in failed]
         if not waiting:
             return

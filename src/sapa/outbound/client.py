@@ -8,7 +8,7 @@ from msgspec import Struct
 
 SECONDS = 10.0
 CONNECT_SECONDS = 3.0
-MOST_BYTES = 2 * 1_048_576
+MAX_BYTES = 2 * 1_048_576
 
 
 class ProviderResponse(Struct, frozen=True):
@@ -59,14 +59,14 @@ class Client(Protocol):
         form: Form | None = None,
         seconds: float = SECONDS,
         connect_seconds: float = CONNECT_SECONDS,
-        most_bytes: int = MOST_BYTES,
+        max_bytes: int = MAX_BYTES,
     ) -> ProviderResponse:
         """One request to a provider; raises NotSent or Unclear when no complete response came back in time."""
 
     async def fetch(
-        self, url: str, most_bytes: int, *, headers: Mapping[str, str] | None = None, seconds: float = SECONDS
+        self, url: str, max_bytes: int, *, headers: Mapping[str, str] | None = None, seconds: float = SECONDS
     ) -> ProviderResponse:
-        """Fetches an untrusted address, where the guard permits, up to `most_bytes`."""
+        """Fetches an untrusted address, where the guard permits, up to `max_bytes`."""
 
     async def post_guarded(
         self, url: str, content: bytes, *, headers: Mapping[str, str] | None = None, seconds: float = SECONDS

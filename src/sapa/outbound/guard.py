@@ -17,7 +17,7 @@ from sapa.settings import WebhookSettings
 if TYPE_CHECKING:
     from aiohttp import AddrInfoType
 
-MOST_CHARACTERS = 2048
+MAX_CHARACTERS = 2048
 FIRST_FREE_PORT = 1024
 HTTPS_PORT = 443
 _DEFAULT_PORTS = {"http": 80, "https": HTTPS_PORT}
@@ -120,14 +120,14 @@ def check_url(text: str, settings: WebhookSettings) -> str:
     host = _build_host(found["host"], Guard(settings))
     port = _build_port(found["port"], scheme, settings)
     url = f"{scheme}://{host}{port}{_build_path(found['rest'] or '/')}"
-    if len(url) > MOST_CHARACTERS:
-        raise AddressRefused(f"is longer than {MOST_CHARACTERS} characters")
+    if len(url) > MAX_CHARACTERS:
+        raise AddressRefused(f"is longer than {MAX_CHARACTERS} characters")
     return url
 
 
 def _check_text(text: str) -> str:
-    if len(text) > MOST_CHARACTERS:
-        raise AddressRefused(f"is longer than {MOST_CHARACTERS} characters")
+    if len(text) > MAX_CHARACTERS:
+        raise AddressRefused(f"is longer than {MAX_CHARACTERS} characters")
     if any(character.isspace() or not character.isprintable() for character in text) or "\\" in text:
         raise AddressRefused("contains a space, a backslash or a control character; percent-encode it")
     if "#" in text:

@@ -13,7 +13,7 @@ import aiohttp
 from sapa import traces
 from sapa.outbound.client import (
     CONNECT_SECONDS,
-    MOST_BYTES,
+    MAX_BYTES,
     SECONDS,
     Client,
     Form,
@@ -64,7 +64,7 @@ class HttpClient(Client):
         form: Form | None = None,
         seconds: float = SECONDS,
         connect_seconds: float = CONNECT_SECONDS,
-        most_bytes: int = MOST_BYTES,
+        max_bytes: int = MAX_BYTES,
     ) -> ProviderResponse:
         if self._loopback is not None and self._loopback.serves(url) and form is None:
             call = _build_hook_call(method, url, headers or {}, params or {}, content or b"")
@@ -77,22 +77,22 @@ class HttpClient(Client):
             target = find_target(url)
             if target is not None:
                 post = self._posts.post(target, content, headers or {}, connect_seconds)
-                return await _post_directly(post, url, seconds, most_bytes)
+                return await _post_directly(post, url, seconds, max_bytes)
         timeout = aiohttp.ClientTimeout(total=seconds, connect=connect_seconds)
         data = content if form is None else _build_form(form)
         options = {"headers": headers, "params": params, "data": data}
-        return await _exchange(self._plain, method, url, most_bytes, timeout=timeout, **options)
+        return await _exchange(self._plain, method, url, max_bytes, timeout=timeout, **options)
 
     async def fetch(
-        self, url: str, most_bytes: int, *, headers: Mapping[str, str] | None = None, seconds: float = SECONDS
+        self, url: str, max_bytes: int, *, headers: Mapping[str, str] | None = None, seconds: float = SECONDS
     ) -> ProviderResponse:
-        return await _exchange(self._guard(), "GET", url, most_bytes, headers=headers, timeout=_limit(seconds))
+        return await _exchange(self._guard(), "GET", url, max_bytes, headers=headers, timeout=_limit(seconds))
 
     async def post_guarded(
         self, url: str, content: bytes, *, headers: Mapping[str, str] | None = None, seconds: float = SECONDS
     ) -> ProviderResponse:
         options = {"headers": headers, "data": content, "timeout": _limit(seconds)}
-        return await _exchange(self._guard(), "POST", url, MOST_BYTES, **options)
+        return await _exchange(self._guard(), "POST", url, MAX_BYTES, **options)
 
     def _guard(self) -> aiohttp.ClientSession:
         if self._guarded is None:
@@ -175,14 +175,14 @@ async def _call_loopback(loopback: Loopback, call: HookCall, seconds: float) -> 
 
 
 async def _exchange(
-    session: aiohttp.ClientSession, method: str, url: str, most_bytes: int, **options: Any
+    session: aiohttp.ClientSession, method: str, url: str, max_bytes: int, **options: Any
 ) -> ProviderResponse:
     with _classify_errors(), traces.open_request(method, url) as span:
         async with session.request(method, url, allow_redirects=False, **options) as response:
             if span is not None:
                 span.describe({"http.response.status_code": response.status})
             try:
-                body = await _read(response.content, most_bytes)
+                body = await _read(response.content, max_bytes)
             except Unclear:
                 response.close()
                 raise
@@ -190,7 +190,7 @@ async def _exchange(
 
 
 async def _post_directly(
-    post: Coroutine[Any, Any, PostResponse], url: str, seconds: float, most_bytes: int
+    post: Coroutine[Any, Any, PostResponse], url: str, seconds: float, max_bytes: int
 ) -> ProviderResponse:
     with _classify_errors(), traces.open_request("POST", url) as span:
         async with asyncio.timeout(seconds):
@@ -198,7 +198,7 @@ async def _post_directly(
             if span is not None:
                 span.describe({"http.response.status_code": response.status})
             try:
-                body = await _read(response.content, most_bytes)
+                body = await _read(response.content, max_bytes)
             finally:
                 response.close()
         return ProviderResponse(response.status, _lower_names(response.headers), body)
@@ -215,14 +215,14 @@ def _classify_errors() -> Iterator[None]:
         raise Unclear(_describe(error)) from error
 
 
-async def _read(content: aiohttp.StreamReader, most_bytes: int) -> bytes:
-    if content.is_eof() and content.exception() is None and content.total_bytes <= most_bytes:
+async def _read(content: aiohttp.StreamReader, max_bytes: int) -> bytes:
+    if content.is_eof() and content.exception() is None and content.total_bytes <= max_bytes:
         return content.read_nowait(-1)  # as most responses are
     body = bytearray()
     async for chunk in content.iter_chunked(65_536):
         body += chunk
-        if len(body) > most_bytes:
-            raise Unclear(f"the response is larger than {most_bytes:,} bytes")
+        if len(body) > max_bytes:
+            raise Unclear(f"the response is larger than {max_bytes:,} bytes")
     return bytes(body)
 
 

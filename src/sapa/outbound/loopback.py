@@ -8,7 +8,7 @@ from aiohttp import web
 
 from sapa.values.hook_calls import HookAnswer, HookCall
 
-MOST_BYTES = 128 * 1_048_576
+MAX_BYTES = 128 * 1_048_576
 
 
 class Loopback:
@@ -71,6 +71,6 @@ async def _read(request: web.BaseRequest) -> bytes:
     body = bytearray()
     async for chunk in request.content.iter_any():
         body += chunk
-        if len(body) > MOST_BYTES:
-            raise web.HTTPRequestEntityTooLarge(MOST_BYTES, len(body))
+        if len(body) > MAX_BYTES:
+            raise web.HTTPRequestEntityTooLarge(MAX_BYTES, len(body))
     return bytes(body)

@@ -7,7 +7,7 @@ from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
 from sapa.values.hook_calls import MAIL_PATH, HookAnswer, HookCall
 
-MOST_BYTES = 32 * 1_048_576
+MAX_BYTES = 32 * 1_048_576
 
 
 class MailSink:
@@ -46,7 +46,7 @@ class MailSink:
             self,
             hostname="simulator.test",
             ident="Sapa sandbox",
-            data_size_limit=MOST_BYTES,
+            data_size_limit=MAX_BYTES,
             enable_SMTPUTF8=True,
             auth_require_tls=False,
             authenticator=_accept_login,

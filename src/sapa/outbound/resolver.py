@@ -16,9 +16,9 @@ BUDGET_SECONDS = 3
 CACHE_SECONDS = 30
 FAILURE_CACHE_SECONDS = 5
 SLOW_CACHE_SECONDS = 600
-MOST_CACHED = 10_000
-MOST_LOOK_UPS = 24
-MOST_SLOW_LOOK_UPS = 8
+MAX_CACHED = 10_000
+MAX_LOOK_UPS = 24
+MAX_SLOW_LOOK_UPS = 8
 
 
 class SlowName(OSError):
@@ -63,8 +63,8 @@ class GuardedResolver(AbstractResolver):
         self._slow_until: dict[str, float] = {}
         self._running: dict[str, asyncio.Task[list[str]]] = {}
         self._started: set[str] = set()
-        self._room = asyncio.Semaphore(MOST_LOOK_UPS)
-        self._slow_room = asyncio.Semaphore(MOST_SLOW_LOOK_UPS)
+        self._room = asyncio.Semaphore(MAX_LOOK_UPS)
+        self._slow_room = asyncio.Semaphore(MAX_SLOW_LOOK_UPS)
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
@@ -145,7 +145,7 @@ class GuardedResolver(AbstractResolver):
 
     def _store(self, host: str, result: _CachedResult) -> None:
         for cache in (self._cache, self._slow_until):
-            if len(cache) >= MOST_CACHED:
+            if len(cache) >= MAX_CACHED:
                 del cache[next(iter(cache))]
         self._cache[host] = result
 

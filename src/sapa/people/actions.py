@@ -33,9 +33,9 @@ from sapa.values.emails import BadEmail, parse_email
 SESSION_SECONDS = 14 * 24 * 3600
 LINK_SECONDS = {Purpose.SETUP: 7 * 24 * 3600, Purpose.INVITATION: 7 * 24 * 3600, Purpose.RESET: 3600}
 BROWSER_SECONDS = 180 * 24 * 3600
-MOST_BROWSERS = 20
+MAX_BROWSERS = 20
 WINDOW_SECONDS = 15 * 60
-MOST_FAILURES = {"account and network": 10, "network": 50, "account": 100, "browser": 10}
+MAX_FAILURES = {"account and network": 10, "network": 50, "account": 100, "browser": 10}
 """Within a window. A browser in which the user has signed in before counts on its own, and nothing else counts for it:
 strangers who guess do not keep the user out."""
 LONGEST_NAME = 100
@@ -86,7 +86,7 @@ async def _count_attempt(database: Database, subjects: dict[str, str]) -> None:
     count."""
     async with database.transaction() as tx:
         for kind, subject in subjects.items():
-            if await queries.count_failure(tx, subject, WINDOW_SECONDS) > MOST_FAILURES[kind]:
+            if await queries.count_failure(tx, subject, WINDOW_SECONDS) > MAX_FAILURES[kind]:
                 raise TooManyAttempts
 
 
@@ -124,7 +124,7 @@ async def _open_session(tx: Tx, user_id: int, organisation_id: int, origin: Orig
         tx, _hash(secret), user_id, organisation_id, SESSION_SECONDS, origin.address, origin.browser[:300]
     )
     if origin.browser_key:
-        await queries.remember_browser(tx, _hash(origin.browser_key), user_id, MOST_BROWSERS)
+        await queries.remember_browser(tx, _hash(origin.browser_key), user_id, MAX_BROWSERS)
     return secret
 
 

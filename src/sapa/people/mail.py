@@ -21,7 +21,7 @@ from sapa.settings import MailSettings
 
 SECONDS = 10.0
 WINDOW_SECONDS = 15 * 60
-MOST_RESETS = {"account": 3, "network": 20}
+MAX_RESETS = {"account": 3, "network": 20}
 """How many password resets a window allows, per account and per network."""
 
 log = structlog.get_logger()
@@ -85,8 +85,8 @@ async def count_reset_request(database: Database, email: str, address: str) -> N
     network = get_network(address)
     subjects = {"account": f"forgotten {actions.fold_email(email)}", "network": f"forgotten from {network}"}
     async with database.transaction() as tx:
-        counts = {kind: await queries.count_failure(tx, subjects[kind], WINDOW_SECONDS) for kind in MOST_RESETS}
-    if any(counts[kind] > most for kind, most in MOST_RESETS.items()):
+        counts = {kind: await queries.count_failure(tx, subjects[kind], WINDOW_SECONDS) for kind in MAX_RESETS}
+    if any(counts[kind] > most for kind, most in MAX_RESETS.items()):
         raise TooManyAttempts
 
 

@@ -17,21 +17,21 @@ from argon2.exceptions import InvalidHashError, VerificationError
 
 from sapa.people.types import SignInBusy, WeakPassword
 
-LEAST_CHARACTERS = 12
-MOST_CHARACTERS = 256
-MOST_HASHED_AT_ONCE = 20
+MIN_CHARACTERS = 12
+MAX_CHARACTERS = 256
+MAX_HASHED_AT_ONCE = 20
 """One is hashed, the others wait: about two seconds for the last of them."""
 NICENESS = 10
-MOST_ESTIMATED = 72
+MAX_ESTIMATED = 72
 """The estimator's time grows with the cube of the length."""
 LEET = "@({[<!|$+%"
-MOST_LEET = 2
+MAX_LEET = 2
 """Different symbols that may stand for letters. The estimator's time grows exponentially with their number: two, beside
 all digits, take a third of a second."""
-LEAST_SCORE = 3
+MIN_SCORE = 3
 """Of 0 to 4: more than 10^8 guesses."""
-LEAST_UNPERSONAL = 8
-LEAST_PERSONAL_WORD = 3
+MIN_UNPERSONAL = 8
+MIN_PERSONAL_WORD = 3
 
 Result = TypeVar("Result")
 
@@ -65,7 +65,7 @@ class HashQueue:
 
     def check_room(self) -> None:
         """Raises SignInBusy when too many wait already."""
-        if self._taken >= MOST_HASHED_AT_ONCE:
+        if self._taken >= MAX_HASHED_AT_ONCE:
             raise SignInBusy(headers={"retry-after": "5"})
 
     @contextmanager
@@ -114,8 +114,8 @@ def _verify(password: str, stored: str | None) -> bool:
 
 def find_weakness(password: str, personal: Sequence[str]) -> str | None:
     """Why the password cannot be used, and what to do."""
-    if not LEAST_CHARACTERS <= len(password) <= MOST_CHARACTERS:
-        return f"must have {LEAST_CHARACTERS} to {MOST_CHARACTERS} characters"
+    if not MIN_CHARACTERS <= len(password) <= MAX_CHARACTERS:
+        return f"must have {MIN_CHARACTERS} to {MAX_CHARACTERS} characters"
     words = list_personal_words(personal)
     if _is_personal(password, words):
         return _PERSONAL
@@ -128,7 +128,7 @@ def find_weakness(password: str, personal: Sequence[str]) -> str | None:
 
 def list_personal_words(personal: Sequence[str]) -> list[str]:
     """The longest first, in lower case."""
-    words = {word for text in personal for word in _split_words(text.casefold()) if len(word) >= LEAST_PERSONAL_WORD}
+    words = {word for text in personal for word in _split_words(text.casefold()) if len(word) >= MIN_PERSONAL_WORD}
     return sorted(words, key=lambda word: (-len(word), word))
 
 
@@ -136,14 +136,14 @@ def _is_personal(password: str, words: Sequence[str]) -> bool:
     plain = rest = "".join(_split_words(password.casefold()))
     for word in words:
         rest = rest.replace(word, "")
-    return rest != plain and len(rest) < LEAST_UNPERSONAL
+    return rest != plain and len(rest) < MIN_UNPERSONAL
 
 
 def _estimate(password: str, words: list[str]) -> str | None:
     # Imported here: its word lists take 14 MB, and few processes ever set a password.
-    text = limit_leet(password[:MOST_ESTIMATED])
-    found: dict[str, Any] = import_module("zxcvbn").zxcvbn(text, words, MOST_ESTIMATED)
-    if found["score"] >= LEAST_SCORE:
+    text = limit_leet(password[:MAX_ESTIMATED])
+    found: dict[str, Any] = import_module("zxcvbn").zxcvbn(text, words, MAX_ESTIMATED)
+    if found["score"] >= MIN_SCORE:
         return None
     longest = max(found["sequence"], key=lambda match: len(match["token"]))
     if longest.get("dictionary_name") == "user_inputs":
@@ -154,4 +154,4 @@ def _estimate(password: str, words: list[str]) -> str | None:
 def limit_leet(text: str) -> str:
     """Further symbols become one that stands for itself only, so that the password seems weaker."""
     used = list(dict.fromkeys(char for char in text if char in LEET))
-    return text.translate(dict.fromkeys(map(ord, used[MOST_LEET:]), "~"))
+    return text.translate(dict.fromkeys(map(ord, used[MAX_LEET:]), "~"))

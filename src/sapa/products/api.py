@@ -11,7 +11,7 @@ from sapa.http.errors import Invalid, NotFound
 from sapa.http.query_string import PageQuery, SearchText
 from sapa.http.responses import Page, build_page
 from sapa.products import actions, queries
-from sapa.products.types import MOST_STOCK, Product, ProductExists, ProductId, ProductIn, ProductPatch, Status
+from sapa.products.types import MAX_STOCK, Product, ProductExists, ProductId, ProductIn, ProductPatch, Status
 from sapa.values.enum_names import EnumName
 from sapa.values.text_folding import fold
 
@@ -44,7 +44,7 @@ class ProductsQuery(PageQuery, frozen=True, kw_only=True):
             int,
             Meta(
                 ge=0,
-                le=MOST_STOCK,
+                le=MAX_STOCK,
                 examples=[5],
                 description="Only products with a variant of which at most this many units are in stock.",
             ),

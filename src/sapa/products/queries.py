@@ -10,7 +10,7 @@ from sapa.db.sql import sql
 from sapa.db.write_columns import WriteColumns
 from sapa.http.errors import NotFound
 from sapa.products.draft import ProductDraft
-from sapa.products.types import MOST_STOCK, Product, VariantOnSale
+from sapa.products.types import MAX_STOCK, Product, VariantOnSale
 from sapa.values.json import encode
 
 COUNTER = "products"
@@ -226,7 +226,7 @@ LIST_TRACKED = sql(
 CHANGE_STOCK = sql(
     f"""
     UPDATE variants AS v
-       SET inventory_quantity = LEAST(v.inventory_quantity + change.quantity, {MOST_STOCK})
+       SET inventory_quantity = LEAST(v.inventory_quantity + change.quantity, {MAX_STOCK})
       FROM unnest($2::text[], $3::bigint[]) AS change (id, quantity)
      WHERE v.company_id = $1 AND v.id = change.id"""
 )

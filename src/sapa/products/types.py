@@ -23,7 +23,7 @@ ProductId = Annotated[str, PRODUCT_ID]
 VariantId = Annotated[str, VARIANT_ID]
 OptionId = Annotated[str, OPTION_ID]
 
-MOST_STOCK = 1_000_000_000
+MAX_STOCK = 1_000_000_000
 
 Status = Annotated[
     Literal["active", "draft", "archived"],
@@ -70,7 +70,7 @@ Price = Annotated[
     ),
 ]
 Quantity = Annotated[
-    int, Meta(ge=0, le=MOST_STOCK, examples=[25], description="Units in stock; null where stock is not tracked.")
+    int, Meta(ge=0, le=MAX_STOCK, examples=[25], description="Units in stock; null where stock is not tracked.")
 ]
 OptionName = Annotated[str, Meta(min_length=1, max_length=255, examples=["Size"])]
 OptionValue = Annotated[str, Meta(min_length=1, max_length=255, examples=["M"])]

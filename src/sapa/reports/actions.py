@@ -36,8 +36,8 @@ from sapa.values.company import Company
 Step = TypeVar("Step", SalesStep, MoneyStep)
 
 HEALTH_PERIOD = timedelta(hours=24)
-MOST_GROUPS = 100
-MOST_ORDERS = 200_000
+MAX_GROUPS = 100
+MAX_ORDERS = 200_000
 """Whose lines are read at once: those of a million take longer than a statement may."""
 
 
@@ -100,18 +100,18 @@ def sum_overview(overview: Overview) -> PeriodTotals:
 
 
 async def list_products(
-    db: Connection, company: Company, window: ReportWindow, currency: str, most_orders: int = MOST_ORDERS
+    db: Connection, company: Company, window: ReportWindow, currency: str, max_orders: int = MAX_ORDERS
 ) -> list[ProductSales]:
     """What brought most, first. Raises Invalid when the window has too many orders to read their lines."""
-    await _check_orders(db, company, window, most_orders)
-    return await queries.list_products(db, company.id, window, currency, MOST_GROUPS)
+    await _check_orders(db, company, window, max_orders)
+    return await queries.list_products(db, company.id, window, currency, MAX_GROUPS)
 
 
 async def list_article_orders(
     db: Connection, company: Company, window: ReportWindow, currency: str, article: str, limit: int, offset: int
 ) -> list[ArticleOrder]:
     """The orders behind an article's figures, newest first. Raises Invalid like `list_products`."""
-    await _check_orders(db, company, window, MOST_ORDERS)
+    await _check_orders(db, company, window, MAX_ORDERS)
     return await queries.list_article_orders(db, company.id, window, currency, article, limit, offset)
 
 
@@ -165,7 +165,7 @@ async def list_carriers(
     db: Connection, company: Company, window: ReportWindow, currency: str
 ) -> list[CarrierShipments]:
     """With the fees in this currency."""
-    return await queries.list_carriers(db, company.id, window, currency, MOST_GROUPS)
+    return await queries.list_carriers(db, company.id, window, currency, MAX_GROUPS)
 
 
 async def list_endpoint_health(db: Connection, company_id: int) -> list[EndpointHealth]:

@@ -24,11 +24,11 @@ from sapa.reports.types import (
     ShipmentState,
 )
 
-MOST_ROWS = 5_000
-MOST_ENDPOINTS = 50
-MOST_ATTEMPTS = 1_000
-MOST_HOURLY = 20_000
-MOST_WAITING = 10_000
+MAX_ROWS = 5_000
+MAX_ENDPOINTS = 50
+MAX_ATTEMPTS = 1_000
+MAX_HOURLY = 20_000
+MAX_WAITING = 10_000
 
 
 TODAY = sql("SELECT ((now() + clock_offset) AT TIME ZONE time_zone)::date FROM companies WHERE company_id = $1")
@@ -367,7 +367,7 @@ async def list_messages(db: Connection, company_id: int, window: ReportWindow) -
 
 
 async def list_sales(db: Connection, company_id: int, window: ReportWindow) -> list[SalesStep]:
-    return await SALES.all(db, company_id, window.instants, MOST_ROWS)
+    return await SALES.all(db, company_id, window.instants, MAX_ROWS)
 
 
 async def sum_sales(db: Connection, company_id: int, window: ReportWindow, currency: str) -> SalesSum:
@@ -387,13 +387,13 @@ async def list_recent_sales(
 
 
 async def list_money(db: Connection, company_id: int, window: ReportWindow) -> list[MoneyStep]:
-    return await MONEY.all(db, company_id, window.instants, window.start, window.end, MOST_ROWS)
+    return await MONEY.all(db, company_id, window.instants, window.start, window.end, MAX_ROWS)
 
 
 async def list_endpoint_hours(
     db: Connection, company_id: int, endpoint_id: str, start: datetime, end: datetime
 ) -> list[EndpointHour]:
-    return await ENDPOINT_HOURS.all(db, company_id, endpoint_id, start, end, MOST_HOURLY)
+    return await ENDPOINT_HOURS.all(db, company_id, endpoint_id, start, end, MAX_HOURLY)
 
 
 async def list_transactions(
@@ -412,7 +412,7 @@ async def list_transactions(
 
 
 async def list_endpoints(db: Connection, company_id: int, start: datetime, end: datetime) -> list[EndpointHealth]:
-    return await ENDPOINTS.all(db, company_id, start, end, MOST_ENDPOINTS, MOST_ATTEMPTS, MOST_WAITING)
+    return await ENDPOINTS.all(db, company_id, start, end, MAX_ENDPOINTS, MAX_ATTEMPTS, MAX_WAITING)
 
 
 async def list_shipments(db: Connection, company_id: int, window: ReportWindow) -> list[ShipmentState]:

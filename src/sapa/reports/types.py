@@ -13,9 +13,9 @@ Step = Literal["day", "week", "month"]
 PRESETS = {"7": 7, "30": 30, "90": 90, "365": 365}
 """Windows that end today, by number of days."""
 DEFAULT_PRESET = "30"
-MOST_DAYS_BY_DAY = 62
-MOST_DAYS_BY_WEEK = 370
-MOST_DAYS = 5 * 366
+MAX_DAYS_BY_DAY = 62
+MAX_DAYS_BY_WEEK = 370
+MAX_DAYS = 5 * 366
 
 
 class DayRange(Struct, frozen=True):
@@ -31,9 +31,9 @@ class DayRange(Struct, frozen=True):
     @property
     def step(self) -> Step:
         """The period of one point of a chart; few enough points to read."""
-        if self.days <= MOST_DAYS_BY_DAY:
+        if self.days <= MAX_DAYS_BY_DAY:
             return "day"
-        return "week" if self.days <= MOST_DAYS_BY_WEEK else "month"
+        return "week" if self.days <= MAX_DAYS_BY_WEEK else "month"
 
     @property
     def steps(self) -> list[str]:
@@ -221,8 +221,8 @@ def parse_window(today: date, preset: str, first: str, last: str) -> DayRange:
     if start > end:
         raise Invalid.field("from", "must not be after the last day")
     window = DayRange(start, end)
-    if window.days > MOST_DAYS:
-        raise Invalid.field("from", f"must be at most {MOST_DAYS} days before the last day")
+    if window.days > MAX_DAYS:
+        raise Invalid.field("from", f"must be at most {MAX_DAYS} days before the last day")
     return window
 
 

@@ -58,9 +58,9 @@ class ConnectionLimits:
     """A full process, or network, closes its oldest connection without a request to admit a new one. It refuses the new
     one only when all others are being answered: callers behind the address of an attacker still get in."""
 
-    def __init__(self, most: int, most_per_network: int, trusted_proxies: AllowList) -> None:
+    def __init__(self, most: int, max_per_network: int, trusted_proxies: AllowList) -> None:
         self._most = most
-        self._most_per_network = most_per_network
+        self._most_per_network = max_per_network
         self._trusted = trusted_proxies
         self._all: Connections = {}
         self._networks: dict[str, Connections] = {}

@@ -57,7 +57,7 @@ SETTINGS = {
     "log_checkpoints": "off",
     "log_line_prefix": "%m [%p] ",
 }
-LEAST_CONNECTIONS = 120
+MIN_CONNECTIONS = 120
 _LOG_LIMIT = 10 * 1024 * 1024
 _SOCKET_LIMIT = 107
 
@@ -78,7 +78,7 @@ class EmbeddedServer:
         self.cluster = self.data / folder
         self._binaries = binaries or bundled_binaries()
         self._options = options
-        self.most_connections = LEAST_CONNECTIONS
+        self.max_connections = MIN_CONNECTIONS
         self._archive_file = self.data / "archive"
         self.log = self.data / "log" / "postgres.log"
         self.passwords = self.data / "secrets.json"
@@ -160,7 +160,7 @@ class EmbeddedServer:
         return account
 
     def _launch(self, account: ProcessUser | None) -> subprocess.Popen[bytes]:
-        own = {"unix_socket_directories": str(self.socket_folder), "max_connections": str(self.most_connections)}
+        own = {"unix_socket_directories": str(self.socket_folder), "max_connections": str(self.max_connections)}
         settings = SETTINGS | own | dict(self._options)
         if self.cluster.name == CLUSTER and (archive := self.find_archive()):  # the archive is of that one only
             settings |= build_archive_settings(archive)

@@ -15,7 +15,7 @@ import msgspec
 from sapa.logs import STANDARD_OUTPUT
 from sapa.runtime.processes import adopt_orphans, die_with_parent, name_process
 
-_MOST_BYTES = 1_048_576
+_MAX_BYTES = 1_048_576
 _FORK_SECONDS = 30
 
 
@@ -60,7 +60,7 @@ class ForkServer:
         try:
             with adopt_orphans():
                 self._requests.send(msgspec.json.encode(ForkRequest(name, dict(environment))))
-                return ForkedProcess(int(self._requests.recv(_MOST_BYTES)))
+                return ForkedProcess(int(self._requests.recv(_MAX_BYTES)))
         except (OSError, ValueError) as error:
             self.close()
             raise ForkServerEnded from error
@@ -106,7 +106,7 @@ def _serve(requests: socket.socket, parent: int, run: Callable[[], None]) -> Non
     os.environ.clear()
     name_process("sapa fork-server")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    while message := requests.recv(_MOST_BYTES):
+    while message := requests.recv(_MAX_BYTES):
         if between := os.fork():
             os.waitpid(between, 0)
         else:

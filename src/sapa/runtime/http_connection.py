@@ -10,12 +10,12 @@ from sapa.http.errors import ApiError, Invalid
 from sapa.runtime.connection_limits import IDLE_SECONDS, READ_SECONDS, Connection, ConnectionLimits
 from sapa.runtime.request_cycle import STATUS_LINES, Headers, RequestCycle, ServedApp
 
-MOST_HEAD_BYTES = 32 * 1024
-MOST_UNREAD_BYTES = 64 * 1024
+MAX_HEAD_BYTES = 32 * 1024
+MAX_UNREAD_BYTES = 64 * 1024
 """What is received of a body, or of later requests, before it is needed."""
 # The rest of a body that nobody reads is still received this far, so that the caller gets the response: twice the
 # largest upload.
-MOST_DRAINED_BYTES = 64 * 1_048_576
+MAX_DRAINED_BYTES = 64 * 1_048_576
 
 KNOWN_METHODS = {b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS"}
 _is_token = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}").fullmatch
@@ -109,7 +109,7 @@ class HttpConnection(asyncio.Protocol):
             if self._is_in_body:
                 self._parse_body()
             elif self._cycle is not None:
-                self._set_reading(len(self._part) < MOST_UNREAD_BYTES)
+                self._set_reading(len(self._part) < MAX_UNREAD_BYTES)
                 return
             elif not self._parse_head():
                 return
@@ -121,7 +121,7 @@ class HttpConnection(asyncio.Protocol):
         data = self._part = self._part.removeprefix(b"\r\n")  # some callers send a line break after a body
         end = data.find(b"\r\n\r\n")
         size = len(data) if end < 0 else end + 4
-        if size > MOST_HEAD_BYTES:
+        if size > MAX_HEAD_BYTES:
             self._refuse(HeadersTooLarge())
         elif data.startswith(b"\r\n"):
             self._refuse(Invalid("The request begins with empty lines. Send at most one."))
@@ -162,7 +162,7 @@ class HttpConnection(asyncio.Protocol):
             self._framing += end - start
             self._feed(part[start:end])
             start = end
-            if self._framing > MOST_HEAD_BYTES and self._is_in_body and self._pending_refusal is None:
+            if self._framing > MAX_HEAD_BYTES and self._is_in_body and self._pending_refusal is None:
                 self._refuse(HeadersTooLarge("The chunk sizes or trailers of the body are larger than 32 KiB."))
                 return
         self._part = part[start:]
@@ -221,9 +221,9 @@ class HttpConnection(asyncio.Protocol):
         cycle, self._framing = self._cycle, 0
         if cycle is None or cycle.is_complete:
             self._drained += len(body)
-            if self._drained > MOST_DRAINED_BYTES:
+            if self._drained > MAX_DRAINED_BYTES:
                 self._transport.close()
-        elif cycle.add_body(body) > MOST_UNREAD_BYTES:
+        elif cycle.add_body(body) > MAX_UNREAD_BYTES:
             self._set_reading(False)
 
     def on_message_complete(self) -> None:

@@ -29,7 +29,7 @@ from sapa.settings import Settings
 from sapa.work.ages import collect_queue_ages
 
 NICENESS = 10
-MOST_CONNECTIONS = 32
+MAX_CONNECTIONS = 32
 RESTART_SECONDS = 1.0
 
 log = structlog.get_logger()
@@ -71,8 +71,8 @@ def _run(settings: Settings, listener: socket.socket) -> None:
     limited = replace(
         settings.server,
         processes=1,
-        connections=MOST_CONNECTIONS,
-        connections_per_address=MOST_CONNECTIONS,
+        connections=MAX_CONNECTIONS,
+        connections_per_address=MAX_CONNECTIONS,
         tls_cert=None,
         tls_key=None,
         drain_seconds=0,

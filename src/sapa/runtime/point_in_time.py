@@ -125,7 +125,7 @@ async def restore_instant(data: Path, archive: Path, until: datetime | None, pas
         server = EmbeddedServer(data, folder="pg.restored", options=options)
         final.write_secrets(secrets)
         await asyncio.to_thread(_unpack, archive / base.name / _FILES, server, find_account(final.data, final.cluster))
-        server.most_connections = max(server.most_connections, get_connection_limit(server.cluster))
+        server.max_connections = max(server.max_connections, get_connection_limit(server.cluster))
         try:
             await _recover(server)
         finally:

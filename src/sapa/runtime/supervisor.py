@@ -107,7 +107,7 @@ class Supervisor:
         if self._server:
             stack.push_async_callback(self._server.stop)
             needed = count_connections(self.settings) + RESERVED
-            self._server.most_connections = max(self._server.most_connections, needed)
+            self._server.max_connections = max(self._server.max_connections, needed)
             await self._server.start()
             return self._server.owner_url, self._server.app_url
         url = database.url or ""

@@ -20,7 +20,7 @@ from sapa.runtime.http_server import HttpServer, open_listener
 from sapa.runtime.processes import check_port
 from sapa.settings import Settings
 
-MOST_CONNECTIONS = 32
+MAX_CONNECTIONS = 32
 SETTING = "SAPA_WORKER_LISTEN"
 
 log = structlog.get_logger()
@@ -37,8 +37,8 @@ async def open_address(settings: Settings, database: Database) -> AsyncIterator[
     limited = replace(
         settings.server,
         processes=1,
-        connections=MOST_CONNECTIONS,
-        connections_per_address=MOST_CONNECTIONS,
+        connections=MAX_CONNECTIONS,
+        connections_per_address=MAX_CONNECTIONS,
         tls_cert=None,
         tls_key=None,
         drain_seconds=0,

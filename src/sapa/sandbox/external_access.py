@@ -18,8 +18,8 @@ MALFORMED = (
 )  # fmt: skip
 """What a simulator raises when it reads a request that is not as its provider expects."""
 
-MOST_BYTES = 1_048_576
-MOST_SIGN_IN_BYTES = 4096
+MAX_BYTES = 1_048_576
+MAX_SIGN_IN_BYTES = 4096
 
 
 class ExternalAccess(Struct, frozen=True, kw_only=True):
@@ -33,4 +33,4 @@ class ExternalAccess(Struct, frozen=True, kw_only=True):
     """In the provider's shape."""
     sign_in_paths: frozenset[str] = frozenset()
     """Paths with the credentials in the body, of which a few KiB are read first."""
-    most_bytes: int = MOST_BYTES
+    max_bytes: int = MAX_BYTES

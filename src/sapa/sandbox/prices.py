@@ -21,7 +21,7 @@ BIKE_KM, BIKE_KG = Decimal(40), Decimal(20)
 CAR_KM, CAR_KG = Decimal(100), Decimal(100)
 SAME_DAY_KM, SAME_DAY_KG = Decimal(60), Decimal(20)
 """The range and the capacity of the local services."""
-MOST_INSURED = Decimal(20_000_000)
+MAX_INSURED = Decimal(20_000_000)
 
 
 class Express(Struct, frozen=True):
@@ -29,8 +29,8 @@ class Express(Struct, frozen=True):
 
     service: str
     price: Decimal
-    least_days: int
-    most_days: int
+    min_days: int
+    max_days: int
 
 
 def build_distance(origin: SandboxPoint, destination: SandboxPoint) -> Decimal:

@@ -6,7 +6,7 @@ from math import isfinite
 
 import msgspec
 
-MOST_EXACT = 2**53 - 1
+MAX_EXACT = 2**53 - 1
 """Number.MAX_SAFE_INTEGER of JavaScript."""
 
 encode = msgspec.json.Encoder(decimal_format="number").encode
@@ -31,7 +31,7 @@ def to_storable(text: str) -> str:
 
 
 def is_exact(number: int | float) -> bool:
-    return -MOST_EXACT <= number <= MOST_EXACT
+    return -MAX_EXACT <= number <= MAX_EXACT
 
 
 def _sort_key(key: str) -> tuple[int, int]:

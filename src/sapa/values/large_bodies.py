@@ -5,8 +5,8 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from weakref import WeakValueDictionary
 
-MOST_LARGE_BODIES = 2
-MOST_WAITING_BODIES = 16
+MAX_LARGE_BODIES = 2
+MAX_WAITING_BODIES = 16
 TURN_SECONDS = 30.0
 """How long a large body waits for its turn."""
 
@@ -20,13 +20,13 @@ class LargeBodies:
     """Two large bodies are in memory at once, and one of each owner: nobody's slow uploads keep all others waiting."""
 
     def __init__(self) -> None:
-        self._places = asyncio.Semaphore(MOST_LARGE_BODIES)
+        self._places = asyncio.Semaphore(MAX_LARGE_BODIES)
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._waiting = 0
 
     async def take(self, owner: str) -> Callable[[], None]:
         """Waits for a place, and returns what gives it back."""
-        if self._waiting >= MOST_WAITING_BODIES:
+        if self._waiting >= MAX_WAITING_BODIES:
             raise TooManyLargeBodies
         turn = self._turns.setdefault(owner, asyncio.Lock())
         self._waiting += 1

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-MOST_DIGITS = 15
+MAX_DIGITS = 15
 """Significant digits that a JSON number carries exactly through any reader."""
 
 _TWO_DIGITS = (
@@ -46,17 +46,17 @@ def parse_amount(amount: Decimal, currency: str) -> Decimal:
     if not amount.is_finite() or amount < 0:
         raise BadMoney("must be a number, 0 or more")
     # Checked before any computation: 1e999999 is a short text and a very long number, 1e-999999999 would round to 0.
-    if amount.adjusted() >= MOST_DIGITS:
-        raise BadMoney(f"must have at most {MOST_DIGITS} digits")
+    if amount.adjusted() >= MAX_DIGITS:
+        raise BadMoney(f"must have at most {MAX_DIGITS} digits")
     if amount.same_quantum(NOTHING):
         return amount or NOTHING  # a whole number, as most amounts are
-    short = amount if amount and amount.adjusted() < -MOST_DIGITS else shorten(amount)
+    short = amount if amount and amount.adjusted() < -MAX_DIGITS else shorten(amount)
     digits = DIGITS[currency]
     if -_exponent(short) > digits:
         raise BadMoney(f"must have at most {digits} decimal places, like {currency}" if digits else
                        f"must be a whole number, because {currency} has no decimal places")  # fmt: skip
-    if len(short.as_tuple().digits) > MOST_DIGITS:
-        raise BadMoney(f"must have at most {MOST_DIGITS} digits")
+    if len(short.as_tuple().digits) > MAX_DIGITS:
+        raise BadMoney(f"must have at most {MAX_DIGITS} digits")
     return short
 
 

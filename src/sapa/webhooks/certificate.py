@@ -11,8 +11,8 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 TIMEOUT_SECONDS = 3
-_MOST_NAMES = 3
-_MOST_CHARACTERS = 100
+_MAX_NAMES = 3
+_MAX_CHARACTERS = 100
 
 NOT_YET_VALID, EXPIRED, SELF_SIGNED, SELF_SIGNED_ROOT, NO_ISSUER, NO_INTERMEDIATE, WRONG_HOST, WRONG_ADDRESS = (
     9, 10, 18, 19, 20, 21, 62, 64,
@@ -67,8 +67,8 @@ def _list_names(certificate: x509.Certificate) -> str:
         found = [str(name.value) for name in names if isinstance(name, x509.DNSName | x509.IPAddress)]
     except (x509.ExtensionNotFound, ValueError):
         found = [str(name.value) for name in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
-    shown = [name[:_MOST_CHARACTERS] for name in found[:_MOST_NAMES]]
-    more = [f"{len(found) - _MOST_NAMES} others"] if len(found) > _MOST_NAMES else []
+    shown = [name[:_MAX_CHARACTERS] for name in found[:_MAX_NAMES]]
+    more = [f"{len(found) - _MAX_NAMES} others"] if len(found) > _MAX_NAMES else []
     return " and ".join([", ".join(shown), *more]) if found else "no name at all"
 
 

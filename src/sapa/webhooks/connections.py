@@ -26,11 +26,11 @@ from sapa.outbound.guard import Guard
 KEEP_ALIVE_SECONDS = 4
 """Shorter than the five seconds after which many servers close an idle connection."""
 
-MOST_INTERIM_RESPONSES = 16
-MOST_HEADERS = 64
-MOST_HEADER_BYTES = 16_384
+MAX_INTERIM_RESPONSES = 16
+MAX_HEADERS = 64
+MAX_HEADER_BYTES = 16_384
 _READ_BYTES = 8192
-_MOST_ORIGINS = 4096
+_MAX_ORIGINS = 4096
 _HEAD_END = re.compile(rb"\n\r?\n")
 _NO_TIMEOUT = aiohttp.ClientTimeout(total=None)
 """The caller bounds the whole attempt."""
@@ -87,7 +87,7 @@ class ReceiverConnections:
             socket_factory=self._open_socket,
             ssl=_build_tls(),
         )
-        self._build_opener = lru_cache(_MOST_ORIGINS)(partial(ClientRequest, "POST", loop=asyncio.get_running_loop()))
+        self._build_opener = lru_cache(_MAX_ORIGINS)(partial(ClientRequest, "POST", loop=asyncio.get_running_loop()))
 
     async def post(self, url: URL, request: bytes, info: ConnectionInfo, *, fresh: bool = False) -> ReceiverResponse:
         """Sends a whole request and returns with the head of its response; `fresh` opens a new connection for it."""
@@ -141,9 +141,9 @@ class _Protocol(ResponseHandler):
             read_until_eof=True,
             auto_decompress=False,
             read_bufsize=_READ_BYTES,
-            max_line_size=MOST_HEADER_BYTES,
-            max_field_size=MOST_HEADER_BYTES,
-            max_headers=MOST_HEADERS,
+            max_line_size=MAX_HEADER_BYTES,
+            max_field_size=MAX_HEADER_BYTES,
+            max_headers=MAX_HEADERS,
         )
         self.interim = 0
         self.has_response = False
@@ -165,7 +165,7 @@ class _Protocol(ResponseHandler):
 
     def _take(self, data: bytes, start: int) -> int:
         piece = data[start : start + _READ_BYTES]
-        if not self.has_response and self.heads <= MOST_INTERIM_RESPONSES:
+        if not self.has_response and self.heads <= MAX_INTERIM_RESPONSES:
             piece = self._cut_after_head(piece)
         super().data_received(piece)
         return start + len(piece)
@@ -184,7 +184,7 @@ class _Protocol(ResponseHandler):
     def feed_data(self, data: tuple[RawResponseMessage, aiohttp.StreamReader], size: int = 0) -> None:
         is_interim = data[0].code < 200
         self.interim += is_interim
-        if self.has_response or self.interim > MOST_INTERIM_RESPONSES:
+        if self.has_response or self.interim > MAX_INTERIM_RESPONSES:
             self._close()
             return
         self.has_response = not is_interim

@@ -12,7 +12,7 @@ from msgspec import Struct
 from sapa.outbound.guard import BlockedAddress
 from sapa.outbound.resolver import NoRoom, SlowName
 
-_MOST_CHARACTERS = 300
+_MAX_CHARACTERS = 300
 
 _OUR_SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL}
 
@@ -90,7 +90,7 @@ def printable(text: str) -> str:
     """Untrusted text, fit for a message and the database: no control characters, no broken Unicode."""
     whole = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     shown = "".join(character if character.isprintable() else "�" for character in whole)
-    return shown if len(shown) <= _MOST_CHARACTERS else shown[:_MOST_CHARACTERS] + "…"
+    return shown if len(shown) <= _MAX_CHARACTERS else shown[:_MAX_CHARACTERS] + "…"
 
 
 def describe_timeout(has_connection: bool, address: str, seconds: float) -> DeliveryFailure:

@@ -17,7 +17,7 @@ ID_HEADER = "x-service-webhook-id"
 STANDARD_HEADERS = ("webhook-id", "webhook-timestamp", "webhook-signature")
 TOLERANCE_SECONDS = 300
 
-_MOST_CHARACTERS = 4096
+_MAX_CHARACTERS = 4096
 _is_field = re.compile(r"[a-z][a-z0-9]*=[!-+\--~]+", re.ASCII).fullmatch
 _is_seconds = re.compile(r"[0-9]{1,15}", re.ASCII).fullmatch
 _is_hex_digest = re.compile(r"[0-9a-f]{64}", re.ASCII).fullmatch
@@ -86,7 +86,7 @@ def _read_headers(headers: Headers) -> dict[str, str]:
             continue
         if name in found:
             raise VerificationError(f"{name} was sent more than once")
-        if not value.isascii() or len(value) > _MOST_CHARACTERS:
+        if not value.isascii() or len(value) > _MAX_CHARACTERS:
             raise VerificationError(f"{name} is not a short text in ASCII")
         found[name] = value
     return found

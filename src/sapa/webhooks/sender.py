@@ -35,7 +35,7 @@ DEADLINE_SECONDS = 30
 
 CAPTURE_SECONDS = 2
 CAPTURED_BYTES = 4096
-MOST_BODY_BYTES = 65_536
+MAX_BODY_BYTES = 65_536
 
 RESERVED_HEADERS = frozenset(
     "content-type user-agent x-service-webhook-id x-service-webhook-event x-service-webhook-timestamp"
@@ -198,7 +198,7 @@ def _build_start(url: URL) -> str:
 
 def shorten(body: bytes, resource_id: str, url: str | None) -> bytes:
     """The body as it is delivered: one over 64 KB is replaced by a link to the resource."""
-    if len(body) <= MOST_BODY_BYTES:
+    if len(body) <= MAX_BODY_BYTES:
         return body
     return encode({"id": resource_id, "truncated": True, "url": url})
 

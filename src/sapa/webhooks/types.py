@@ -17,7 +17,7 @@ DeliveryId = Annotated[str, DELIVERY_ID]
 
 NOTICE_ID = IdKind("ntc_")
 
-MOST_ENDPOINTS = 10
+MAX_ENDPOINTS = 10
 OVERLAP_SECONDS = 24 * 3600
 """How long a rotated secret still signs in addition to its successor, by company time."""
 

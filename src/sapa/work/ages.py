@@ -13,7 +13,7 @@ from sapa.db.pool import Database
 from sapa.work import queries
 from sapa.work.leases import LEASE_SECONDS
 
-MOST_DELTAS_READ = 10_000
+MAX_DELTAS_READ = 10_000
 
 log = structlog.get_logger()
 
@@ -33,8 +33,8 @@ class QueueAges(Collector):
 async def collect_queue_ages(database: Database) -> bytes:
     try:
         async with database.connection() as db:
-            counters = await queries.get_counter_backlog(db, LEASE_SECONDS, MOST_DELTAS_READ)
-            deliveries = await queries.get_delivery_backlog(db, MOST_DELTAS_READ)
+            counters = await queries.get_counter_backlog(db, LEASE_SECONDS, MAX_DELTAS_READ)
+            deliveries = await queries.get_delivery_backlog(db, MAX_DELTAS_READ)
             drifting = await queries.count_drift(db)
             backup = await queries.get_backup_figures(db)
     except (DatabaseAway, asyncpg.PostgresError) as error:

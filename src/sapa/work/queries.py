@@ -270,13 +270,13 @@ async def keep_months(tx: Tx, table: str, ahead: int, past: int) -> None:
     await KEEP_MONTHS.value(tx, table, ahead, past)
 
 
-async def get_counter_backlog(db: Connection, lease_seconds: float, most_read: int) -> CounterBacklog:
-    (backlog,) = await COUNTER_BACKLOG.all(db, lease_seconds, most_read)
+async def get_counter_backlog(db: Connection, lease_seconds: float, max_read: int) -> CounterBacklog:
+    (backlog,) = await COUNTER_BACKLOG.all(db, lease_seconds, max_read)
     return backlog
 
 
-async def get_delivery_backlog(db: Connection, most_read: int) -> DeliveryBacklog:
-    (backlog,) = await DELIVERY_BACKLOG.all(db, most_read)
+async def get_delivery_backlog(db: Connection, max_read: int) -> DeliveryBacklog:
+    (backlog,) = await DELIVERY_BACKLOG.all(db, max_read)
     return backlog
 
 

@@ -95,7 +95,7 @@ async def test_a_caller_that_ignores_its_rate_limit_does_not_fill_the_log(quiet:
 async def test_while_postgresql_is_away_the_newest_calls_wait_and_the_rest_are_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(recorder, "MOST_WAITING", 100)
+    monkeypatch.setattr(recorder, "MAX_WAITING", 100)
     before = get_dropped()
     async with open_database(f"postgresql://sapa@127.0.0.1:{free_port()}/sapa") as away:
         log = CallRecorder(away)

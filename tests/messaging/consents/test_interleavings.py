@@ -21,7 +21,7 @@ from tests.messaging.conversation_steps import simulate_inbound
 
 Json = dict[str, Any]
 
-MOST_AFTER_STOP = timedelta(seconds=1)
+MAX_AFTER_STOP = timedelta(seconds=1)
 SLICES = 10
 STEPS = 4
 PAUSE_SECONDS = 0.15
@@ -256,4 +256,4 @@ async def test_two_thousand_interleavings(shop: Shop, seed: int) -> None:
     late = await interleave(shop, 2_000 // SLICES, 20)
     assert len(late) == 2_000 // SLICES
     print(f"{sum(map(bool, late))} of {len(late)} got a message after a stop, at most {max(late)} later")
-    assert max(late) <= MOST_AFTER_STOP
+    assert max(late) <= MAX_AFTER_STOP

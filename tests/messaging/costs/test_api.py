@@ -240,7 +240,7 @@ async def test_a_report_sorts_its_lines_and_not_the_messages(
     async with connect(installation.server.owner_url) as owner:
         await owner.execute("ANALYZE message_costs")
     today = datetime.now(UTC).date()
-    filters = (company.test, today - timedelta(days=30), today, None, None, grouping, queries.MOST_LINES)
+    filters = (company.test, today - timedelta(days=30), today, None, None, grouping, queries.MAX_LINES)
     async with database.connection() as db:
         plan = await db.fetchval(f"EXPLAIN (ANALYZE, FORMAT JSON) {queries.LINES.text}", *filters)
     nodes = list_nodes(msgspec.json.decode(plan)[0]["Plan"])

@@ -28,7 +28,7 @@ from tests.messaging.provider import NUMBER_SENT, Live, open_live
 from tests.messaging.send_steps import NUMBER, build_message
 
 OTHER = "+628123450000"
-MOST_STATEMENTS = 9
+MAX_STATEMENTS = 9
 """With the rate limit, the pace, BEGIN and COMMIT."""
 TURN_SECONDS = 0.05
 """After which a number may send again at once. For a message that has to wait, the conversation is read once more."""
@@ -64,7 +64,7 @@ async def test_a_send_to_a_known_contact_takes_few_statements(live: Live, proxy:
         counted.append(list(proxy.statements))
         assert (sent.status_code, sent.json()["data"]["status"]) == (200, "sent")
     fewest = min(counted, key=len)
-    assert len(fewest) <= MOST_STATEMENTS, "\n".join(" ".join(text.split())[:110] for text in fewest)
+    assert len(fewest) <= MAX_STATEMENTS, "\n".join(" ".join(text.split())[:110] for text in fewest)
     assert len([text for text in fewest if "INSERT INTO messages" in text or "UPDATE messages" in text]) == 2
 
 

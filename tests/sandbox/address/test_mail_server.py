@@ -122,7 +122,7 @@ async def test_a_mail_is_limited_in_size_and_number(installation: Installation, 
         open_program(installation, database, rate_limit=3) as program,
         MailServer(installation, database) as server,
     ):
-        too_large = await server.talk(send_to(program, "ayu@simulator.test", mail_server.MOST_BYTES))
+        too_large = await server.talk(send_to(program, "ayu@simulator.test", mail_server.MAX_BYTES))
         assert too_large["code"] == 552
         answers = [await server.talk(send_to(program, "ayu@simulator.test")) for _ in range(8)]
         assert 451 in {answer.get("code") for answer in answers}

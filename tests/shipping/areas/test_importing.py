@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from sapa.db.pool import Database, open_database
-from sapa.shipping.areas.files import MOST_BYTES
+from sapa.shipping.areas.files import MAX_BYTES
 from sapa.shipping.areas.importing import index_missing
 from tests.cli.command import Outcome, sapa, sapa_process
 from tests.conftest import Installation, connect, start_installation, stop_installation
@@ -270,7 +270,7 @@ def spoil(name: str, content: bytes) -> dict[str, bytes]:
             "villages.csv cannot be read",
         ),
         (spoil("villages.csv", b'code,district_code,name\n11.01.01.2001,11.01.01,"x\n'), "villages.csv cannot be read"),
-        (spoil("villages.csv", b"x" * (MOST_BYTES + 1)), "is larger than"),
+        (spoil("villages.csv", b"x" * (MAX_BYTES + 1)), "is larger than"),
         (spoil("villages.csv", b""), "villages.csv contains no areas"),
         (spoil("districts.csv", b"code,regency_code,name\n"), "districts.csv contains no areas"),
     ],

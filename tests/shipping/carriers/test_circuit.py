@@ -46,7 +46,7 @@ async def test_five_failures_in_a_row_open_it_and_one_call_closes_it(clock: Simp
         peer.replies = [DOWN] * 4 + [UP] + [DOWN]
         await fail(connection, 4)
         await ask(connection, REQUEST, ONCE)
-        await fail(connection, circuit.MOST_FAILURES)
+        await fail(connection, circuit.MAX_FAILURES)
         known = len(peer.asked)
         with pytest.raises(CarrierAway, match="failed 5 times in a row and is called again in 30 seconds"):
             await ask(connection, REQUEST, ONCE)
@@ -72,12 +72,12 @@ async def test_bookings_count_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calls, "BOOK_SECONDS", 0.1)
     async with open_peer() as peer, open_connection("gosend", peer.address, CREDENTIALS["gosend"]) as connection:
         peer.replies = [DOWN, Reply(breaks_off=True), Reply(after_seconds=1), Reply(408), DOWN]
-        for _ in range(circuit.MOST_FAILURES):
+        for _ in range(circuit.MAX_FAILURES):
             with pytest.raises(Unclear):
                 await send_once(connection, REQUEST)
         with pytest.raises(NotSent):
             await send_once(connection, REQUEST)
-        assert len(peer.asked) == circuit.MOST_FAILURES
+        assert len(peer.asked) == circuit.MAX_FAILURES
 
 
 @pytest.mark.parametrize("reply", [Reply(404), Reply(401), Reply(429), Reply(400, {"status": False})])
@@ -90,7 +90,7 @@ async def test_a_refusal_counts_as_a_response(reply: Reply) -> None:
                 await send_once(connection, REQUEST)
         else:
             assert (await ask(connection, REQUEST, ONCE)).status == reply.status
-        await fail(connection, circuit.MOST_FAILURES)
+        await fail(connection, circuit.MAX_FAILURES)
 
 
 async def test_an_account_without_a_circuit_is_always_called() -> None:

@@ -142,7 +142,7 @@ async def test_rows_beyond_the_most_are_left_out_and_it_says_so(
 ) -> None:
     report = (await sandbox.get("/shipping/scorecards", params={"groupBy": "all"})).json()["data"]
     assert (len(report["scorecards"]), report["truncated"]) == (3, False)
-    monkeypatch.setattr(queries, "MOST_ROWS", 1)
+    monkeypatch.setattr(queries, "MAX_ROWS", 1)
     period = ReportPeriod(datetime.now(UTC) - timedelta(days=1), datetime.now(UTC) + timedelta(days=1))
     async with database.connection() as db:
         assert len(await queries.list_scorecards(db, tester.id, period, "all")) == 2, "one more than it may have"

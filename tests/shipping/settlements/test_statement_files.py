@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sapa.http.errors import Invalid
 from sapa.shipping.settlements.statement_files import parse_statement
-from sapa.shipping.settlements.types import MOST_LINES, SettlementLineIn
+from sapa.shipping.settlements.types import MAX_LINES, SettlementLineIn
 from sapa.values.json import encode
 
 ONE = SettlementLineIn(
@@ -66,7 +66,7 @@ def test_an_amount(cell: str, amount: int | str) -> None:
         (b"awb,amount\n\nA,1\nJNE,a lot\n", "Line 4: amount must be an amount"),
         (b"awb,amount\n" + b"J" * 101 + b",1\n", "Line 2"),
         (b"awb,amount\nJ\x00,1\n", "not text"),
-        (b"awb,amount\n" + b"A,1\n" * (MOST_LINES + 1), "Split it"),
+        (b"awb,amount\n" + b"A,1\n" * (MAX_LINES + 1), "Split it"),
     ],
 )
 def test_a_file_that_cannot_be_used(content: bytes, message: str) -> None:

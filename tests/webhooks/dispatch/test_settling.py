@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sapa.db.pool import Database
 from sapa.values.sealing import Vault
 from sapa.webhooks.dispatch.settling import fold_failures, settle
-from sapa.webhooks.dispatch.types import MOST_FAILURES, AttemptResult
+from sapa.webhooks.dispatch.types import MAX_FAILURES, AttemptResult
 from sapa.webhooks.endpoints import actions
 from sapa.webhooks.types import Missed
 from tests.cli.command import sapa
@@ -132,7 +132,7 @@ async def test_ten_failures_in_a_row_suspend_an_endpoint_once_and_hold_its_deliv
     await happen(post, client.live, things(40))
     await until_suspended(post, client.live)
     await until(lambda: len(station.at("healthy")) == 40)
-    assert len(station.at("shop")) == MOST_FAILURES
+    assert len(station.at("shop")) == MAX_FAILURES
     async with post.connection() as db:
         notices = await actions.list_notices(db, client.live)
         endpoint = await actions.get(db, seal, client.live, made.endpoint.id)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from sapa.webhooks.dispatch.slots import (
     HEALTHY_SLOTS,
-    MOST_PER_ENDPOINT,
-    MOST_SLOW_PER_COMPANY,
+    MAX_PER_ENDPOINT,
+    MAX_SLOW_PER_COMPANY,
     SLOW_SLOTS,
     ActiveLane,
     Slots,
@@ -57,7 +57,7 @@ def test_a_lane_grows_with_success_and_shrinks_with_a_failure() -> None:
         spaces.finish(lane, delivery, has_failed, is_counted=True)
         under_way += spaces.assign()
         widths.append(len(under_way))
-    assert widths == [1, 2, 3, MOST_PER_ENDPOINT, 4, 3, 2, 1, 1, 2]
+    assert widths == [1, 2, 3, MAX_PER_ENDPOINT, 4, 3, 2, 1, 1, 2]
 
 
 def test_endpoints_that_hang_leave_the_slots_of_those_that_respond(clock: list[float]) -> None:
@@ -81,16 +81,16 @@ def test_endpoints_that_fail_share_the_small_pool() -> None:
 
 def test_a_company_has_its_share_of_the_small_pool_and_deferred_lanes_continue() -> None:
     spaces = Slots()
-    lanes = [make_lane(1, 3, failures=1) for _ in range(MOST_SLOW_PER_COMPANY + 8)]
+    lanes = [make_lane(1, 3, failures=1) for _ in range(MAX_SLOW_PER_COMPANY + 8)]
     under_way = start(spaces, *lanes)
-    assert len(under_way) == MOST_SLOW_PER_COMPANY
+    assert len(under_way) == MAX_SLOW_PER_COMPANY
     assert len(start(spaces, make_lane(2, 10, failures=1))) == 1
     served = {lane.endpoint_id for lane, _ in under_way}
     while under_way:
         lane, delivery = under_way.pop(0)
         spaces.finish(lane, delivery, has_failed=True, is_counted=True)
         under_way += spaces.assign()
-        assert len(under_way) <= MOST_SLOW_PER_COMPANY
+        assert len(under_way) <= MAX_SLOW_PER_COMPANY
         served.add(lane.endpoint_id)
     assert len(served) == len(lanes)
     assert spaces.in_flight == 1
@@ -101,7 +101,7 @@ def test_endpoints_that_hang_leave_those_of_their_own_company_alone(clock: list[
     spaces = Slots()
     hanging = [make_lane(1, 100) for _ in range(9)]
     under_way = start(spaces, *hanging)
-    while len(under_way) < 9 * MOST_PER_ENDPOINT:
+    while len(under_way) < 9 * MAX_PER_ENDPOINT:
         lane, delivery = under_way.pop(0)
         spaces.finish(lane, delivery, has_failed=False, is_counted=True)
         under_way += spaces.assign()
@@ -153,7 +153,7 @@ def test_resources_keep_their_order_whatever_finishes_first(moves: list[tuple[bo
         begun = [delivery for _, delivery in spaces.assign()]
         under_way += begun
         sent += begun
-        assert len({delivery.resource_id for delivery in under_way}) == len(under_way) <= MOST_PER_ENDPOINT
+        assert len({delivery.resource_id for delivery in under_way}) == len(under_way) <= MAX_PER_ENDPOINT
     for resource in {delivery.resource_id for delivery in sent}:
         order = [int(delivery.id[4:]) for delivery in sent if delivery.resource_id == resource]
         assert order == sorted(order)

@@ -367,7 +367,7 @@ async def test_a_forward_that_never_succeeds_is_abandoned_and_reported(
 
 
 def test_received_ids_are_remembered_for_as_long_as_a_stream_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forwarding, "_MOST_IDS", 10)
+    monkeypatch.setattr(forwarding, "_MAX_IDS", 10)
     received = ReceivedEvents()
     digits = "0123456789abcdefghjkmnpqrstvwxyz"
 

@@ -218,7 +218,7 @@ async def test_a_stream_ends_with_its_token(installation: Installation, database
 async def test_the_streams_of_a_process_are_limited_and_become_free(
     database: Database, company: Environments, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listen, "MOST_STREAMS", 3)
+    monkeypatch.setattr(listen, "MAX_STREAMS", 3)
     listeners = Listeners(database, "https://sapa.example.com")
     streams = [await listeners.open(await make_token(database, company.live), [], None) for _ in range(3)]
     one_more = await make_token(database, company.live)

@@ -9,8 +9,8 @@ import pytest
 from sapa.db.pool import Database
 from sapa.values.sealing import Vault
 from sapa.webhooks.deliveries import actions as deliveries
-from sapa.webhooks.dispatch.slots import MOST_PER_ENDPOINT
-from sapa.webhooks.dispatch.types import MOST_FAILURES
+from sapa.webhooks.dispatch.slots import MAX_PER_ENDPOINT
+from sapa.webhooks.dispatch.types import MAX_FAILURES
 from sapa.webhooks.endpoints import actions
 from sapa.webhooks.types import (
     PROBE_SECONDS,
@@ -93,9 +93,9 @@ async def test_a_probe_is_the_oldest_delivery_and_a_success_brings_everything_in
     numbers = {arrival.event_id: arrival.number for arrival in station.arrivals}
     assert sorted(numbers.values()) == list(range(20)) == sorted(arrival.number for arrival in station.arrivals)
     delivered = [row["event_id"] for row in await attempts(post, client.test) if row["outcome"] == "delivered"]
-    first_attempts = [numbers[event_id] for event_id in delivered if numbers[event_id] >= MOST_FAILURES]
+    first_attempts = [numbers[event_id] for event_id in delivered if numbers[event_id] >= MAX_FAILURES]
     # They start in order, and a few are under way at once.
-    assert all(abs(number - MOST_FAILURES - place) < MOST_PER_ENDPOINT for place, number in enumerate(first_attempts))
+    assert all(abs(number - MAX_FAILURES - place) < MAX_PER_ENDPOINT for place, number in enumerate(first_attempts))
     endpoint = await find(post, seal, client.test, id)
     assert (endpoint.failures, endpoint.reason, endpoint.suspended_at, endpoint.next_probe_at) == (0, None, None, None)
 
@@ -214,7 +214,7 @@ async def test_an_endpoint_that_must_not_resume_by_itself_is_not_probed_until_th
     station.answer = answer_with(200)
     await move(post, client.test, HOUR)
     await asyncio.sleep(1.5)
-    assert len(station.arrivals) == MOST_FAILURES
+    assert len(station.arrivals) == MAX_FAILURES
 
     await set_auto_resume(post, seal, client.test, id, True)
     await move(post, client.test, 60)

@@ -16,9 +16,9 @@ from sapa.http.access_log import FinishedCall
 from sapa.http.errors import DATABASE_UNAVAILABLE
 from sapa.http.metrics import CALLS_NOT_LOGGED
 
-MOST_WAITING = 20_000
+MAX_WAITING = 20_000
 """Calls that wait in memory while PostgreSQL is away; then the oldest are dropped."""
-MOST_REFUSED = 100
+MAX_REFUSED = 100
 """Of one key in a minute: a caller that ignores its rate limit must not fill the disk."""
 RETRY_SECONDS = 1.0
 LONGEST_METHOD = 16
@@ -44,7 +44,7 @@ class CallRecorder:
         if not batch:
             return
         self._batches.append(batch)
-        while sum(map(len, self._batches)) > MOST_WAITING:
+        while sum(map(len, self._batches)) > MAX_WAITING:
             _drop(self._batches.popleft(), "too many wait for the database")
         if self._writer is None:
             self._writer = traces.create_shared_task(self._write(), "API calls")
@@ -68,7 +68,7 @@ class CallRecorder:
         if minute != self._minute:
             self._minute, self._refused = minute, {}
         count = self._refused[call.key_id] = self._refused.get(call.key_id, 0) + 1
-        return count <= MOST_REFUSED
+        return count <= MAX_REFUSED
 
     async def _write(self) -> None:
         try:

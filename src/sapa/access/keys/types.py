@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from sapa.access.types import MOST_RATE_LIMIT, ApiKey, KeyProduct, Scope
-from sapa.http.allow_list import MOST_ENTRIES
+from sapa.access.types import MAX_RATE_LIMIT, ApiKey, KeyProduct, Scope
+from sapa.http.allow_list import MAX_ENTRIES
 from sapa.http.errors import ApiError
 from sapa.http.query_string import PageQuery
 from sapa.http.responses import SHOWN_ONCE
@@ -36,7 +36,7 @@ class ApiKeyIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown
         Annotated[
             list[str],
             Meta(
-                max_length=MOST_ENTRIES,
+                max_length=MAX_ENTRIES,
                 description="The addresses and CIDR ranges that may use it; none allows all. Your key's own unless"
                 " given.",
             ),
@@ -44,7 +44,7 @@ class ApiKeyIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown
         | UnsetType
     ) = UNSET
     rate_limit: (
-        Annotated[int, Meta(ge=1, le=MOST_RATE_LIMIT, description="Calls a minute. 100, or your key's own if less.")]
+        Annotated[int, Meta(ge=1, le=MAX_RATE_LIMIT, description="Calls a minute. 100, or your key's own if less.")]
         | UnsetType
     ) = UNSET
     allows_mcp: (
@@ -69,12 +69,12 @@ class ApiKeyPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkn
     products: list[KeyProduct] | UnsetType = UNSET
     allow_list: (
         Annotated[
-            list[str], Meta(max_length=MOST_ENTRIES, examples=[["203.0.113.0/24"]], description="None allows all.")
+            list[str], Meta(max_length=MAX_ENTRIES, examples=[["203.0.113.0/24"]], description="None allows all.")
         ]
         | UnsetType
     ) = UNSET
     rate_limit: (
-        Annotated[int, Meta(ge=1, le=MOST_RATE_LIMIT, examples=[100], description="Calls a minute.")] | UnsetType
+        Annotated[int, Meta(ge=1, le=MAX_RATE_LIMIT, examples=[100], description="Calls a minute.")] | UnsetType
     ) = UNSET
     allows_mcp: (
         Annotated[bool, Meta(examples=[False], description="Whether AI agents may use it with MCP.")] | UnsetType

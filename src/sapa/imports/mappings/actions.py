@@ -14,7 +14,7 @@ from sapa.imports.types import Resource, UnusableFile
 from sapa.values.company import Company
 from sapa.values.json import encode
 
-MOST_COMPARED = 100
+MAX_COMPARED = 100
 
 _read_mapping = msgspec.json.Decoder(ImportMapping).decode
 
@@ -47,7 +47,7 @@ async def find_for_columns(
     db: Connection, company: Company, resource: Resource, names: Collection[str]
 ) -> ImportMapping | None:
     """The newest saved mapping for a file with exactly these columns."""
-    saved, _ = await queries.list_mappings(db, company.id, {"resources": [resource]}, MOST_COMPARED, 0)
+    saved, _ = await queries.list_mappings(db, company.id, {"resources": [resource]}, MAX_COMPARED, 0)
     columns = {normalise_header(name) for name in names}
     for one in saved:
         mapping = _read_mapping(one.mapping)

@@ -19,7 +19,7 @@ Group = list[TableRecord]
 ZERO = Decimal(0)
 LONGEST_DATA = 5_000
 LONGEST_KEY = 100
-MOST_DATA = 200
+MAX_DATA = 200
 
 
 def read_text(record: TableRecord, *names: str) -> str | None:
@@ -131,7 +131,7 @@ def build_data(record: TableRecord, columns: dict[str, str]) -> Fields:
     for name, key in columns.items():
         if text := read_text(record, name):
             data[key[:LONGEST_KEY]] = build_data_value(text)
-        if len(data) == MOST_DATA:
+        if len(data) == MAX_DATA:
             break
     return data
 

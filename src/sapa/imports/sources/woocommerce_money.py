@@ -72,8 +72,8 @@ def _add_refunded_units(lines: Sequence[ForeignLine], goods: Decimal | None, uni
     is_whole = all(line.price == line.price.to_integral_value() for line in found)
     for place, line in enumerate(found):
         units = int((missing / line.price).to_integral_value(ROUND_HALF_UP)) if line.price else 0
-        most_rounded = (1 if is_whole else unit) * (_count(found) + units) / 2
-        if units > 0 and abs(missing - units * line.price) <= most_rounded:
+        max_rounded = (1 if is_whole else unit) * (_count(found) + units) / 2
+        if units > 0 and abs(missing - units * line.price) <= max_rounded:
             found[place] = msgspec.structs.replace(line, quantity=line.quantity + units)
             break
     return found

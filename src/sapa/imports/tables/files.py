@@ -12,7 +12,7 @@ from sapa.imports.tables.types import Table, TableFormat, TableRow, clean_cell, 
 from sapa.imports.tables.workbooks import open_workbook
 from sapa.imports.types import Problem, UnusableFile
 
-MOST_COLUMNS = 1_000
+MAX_COLUMNS = 1_000
 LOOKED_AT = 30
 """Rows among which the header stands; above it may be titles."""
 
@@ -95,8 +95,8 @@ def build_header(row: TableRow) -> HeaderRow:
     names = [clean_cell(cell).removeprefix("\ufeff") for cell in row.cells]
     while names and not names[-1]:
         names.pop()
-    if len(names) > MOST_COLUMNS:
-        raise UnusableFile(f"The header has {len(names):,} columns; at most {MOST_COLUMNS:,} are allowed.")
+    if len(names) > MAX_COLUMNS:
+        raise UnusableFile(f"The header has {len(names):,} columns; at most {MAX_COLUMNS:,} are allowed.")
     seen: dict[str, int] = {}
     unique = []
     for position, name in enumerate(names, 1):

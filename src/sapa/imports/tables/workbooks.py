@@ -19,11 +19,11 @@ from sapa.imports.tables.encodings import HEAD, WORKBOOK, detect_encoding
 from sapa.imports.tables.types import Table, TableRow, is_blank
 from sapa.imports.types import UnusableFile
 
-MOST_UNPACKED = 256 * 1_048_576
-MOST_ENTRIES = 10_000
-MOST_COLUMNS = 1_000
+MAX_UNPACKED = 256 * 1_048_576
+MAX_ENTRIES = 10_000
+MAX_COLUMNS = 1_000
 PIECE = 1_048_576
-MOST_EXACT = 2**53
+MAX_EXACT = 2**53
 
 _has_three_decimals = re.compile(r"-?\d+\.\d{3}").fullmatch
 
@@ -42,8 +42,8 @@ def open_workbook(path: Path) -> Table:
         raise UnusableFile(
             f"The workbook cannot be read: {error}. Open it in a spreadsheet and save it again."
         ) from None
-    if first is not None and len(first) > MOST_COLUMNS:
-        raise UnusableFile(f"The worksheet has {len(first):,} columns; at most {MOST_COLUMNS:,} are allowed.")
+    if first is not None and len(first) > MAX_COLUMNS:
+        raise UnusableFile(f"The worksheet has {len(first):,} columns; at most {MAX_COLUMNS:,} are allowed.")
 
     merged = _list_merged(worksheet)
 
@@ -96,8 +96,8 @@ def refuse_unsafe_archive(path: Path) -> None:
 
 
 def _refuse_foreign_archive(entries: list[zipfile.ZipInfo]) -> None:
-    if len(entries) > MOST_ENTRIES:
-        raise UnusableFile(f"The workbook has more than {MOST_ENTRIES:,} parts.")
+    if len(entries) > MAX_ENTRIES:
+        raise UnusableFile(f"The workbook has more than {MAX_ENTRIES:,} parts.")
     if any(entry.flag_bits & 1 for entry in entries):
         raise UnusableFile("The workbook has a password. Save it without one.")
     if not any(entry.filename.lower() == "xl/workbook.xml" for entry in entries):
@@ -114,8 +114,8 @@ def _refuse_large_archive(file: BinaryIO, entries: list[zipfile.ZipInfo]) -> Non
             )
         for size in _list_sizes(file, entry):
             unpacked += size
-            if unpacked > MOST_UNPACKED:
-                raise UnusableFile(f"The workbook unpacks to more than {MOST_UNPACKED // 1_048_576} MiB. Split it.")
+            if unpacked > MAX_UNPACKED:
+                raise UnusableFile(f"The workbook unpacks to more than {MAX_UNPACKED // 1_048_576} MiB. Split it.")
 
 
 def _list_sizes(file: BinaryIO, entry: zipfile.ZipInfo) -> Iterator[int]:
@@ -151,7 +151,7 @@ def _build_number(number: float) -> str:
     """With the 15 digits that a spreadsheet shows, so without the error of a computation such as 11099.999999999998. A
     fraction of three digits gets a zero: in a text, 12.125 could be twelve thousand."""
     shown = float(f"{number:.15g}")
-    if shown.is_integer() and abs(shown) < MOST_EXACT:
+    if shown.is_integer() and abs(shown) < MAX_EXACT:
         return str(int(number if number.is_integer() else shown))
     text = repr(shown)
     return f"{text}0" if _has_three_decimals(text) else text

@@ -13,7 +13,7 @@ from sapa.loyalty.expiry import queries
 from sapa.loyalty.expiry.queries import DueWallet
 
 BATCH = 1_000
-MOST_PER_TRANSACTION = 500
+MAX_PER_TRANSACTION = 500
 """How many overdue lots and reservations of a wallet one transaction settles."""
 
 # Together with the wallet that is started last, a run ends before the worker stops it.
@@ -49,7 +49,7 @@ async def _settle(database: Database, wallet: DueWallet) -> bool:
         while time.monotonic() < ends:
             async with database.transaction() as tx:
                 company = await access.get_company(tx, wallet.company_id)
-                if await actions.settle_wallet(tx, company, wallet.customer_id, MOST_PER_TRANSACTION):
+                if await actions.settle_wallet(tx, company, wallet.customer_id, MAX_PER_TRANSACTION):
                     return False
     except asyncpg.LockNotAvailableError:
         return False  # another transaction holds the wallet for long; it settles it, or the next run does

@@ -12,7 +12,7 @@ from sapa.db.pool import Connection, Tx
 from sapa.http.errors import Invalid
 from sapa.loyalty.program import queries
 from sapa.loyalty.program.queries import EarningTerms
-from sapa.loyalty.types import MOST_POINTS, EarnOn, LoyaltySettings, LoyaltySettingsPatch, Position, Tier
+from sapa.loyalty.types import MAX_POINTS, EarnOn, LoyaltySettings, LoyaltySettingsPatch, Position, Tier
 from sapa.orders.types import Order, Status
 from sapa.values.company import Company
 from sapa.values.money import BadMoney, parse_amount
@@ -105,12 +105,12 @@ def build_share(worth: int, amount: Decimal, total: Decimal) -> int:
 
 
 def build_worth(amount: Decimal, terms: EarningTerms) -> int:
-    """How many points this amount earns; exact, at most MOST_POINTS."""
+    """How many points this amount earns; exact, at most MAX_POINTS."""
     if terms.currency_amount is None or terms.points is None:
         return 0
     times = Fraction(amount) / Fraction(terms.currency_amount)
     whole = {"floor": math.floor(times), "ceil": math.ceil(times), "round": math.floor(times + Fraction(1, 2))}
-    return min(whole[terms.rounding] * terms.points, MOST_POINTS)
+    return min(whole[terms.rounding] * terms.points, MAX_POINTS)
 
 
 def is_earning(order: Order, status: Status, earn_on: EarnOn) -> bool:

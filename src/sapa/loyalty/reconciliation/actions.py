@@ -5,9 +5,9 @@ from sapa.loyalty.reconciliation import queries
 from sapa.loyalty.types import Drift, Reconciliation
 
 BATCH = 500
-MOST_ENTRIES = 20_000
+MAX_ENTRIES = 20_000
 """Of all wallets of a batch together, unless the first has more."""
-MOST_LISTED = 100
+MAX_LISTED = 100
 PATIENCE_SECONDS = 600.0
 
 
@@ -24,7 +24,7 @@ async def reconcile(db: Connection, company_id: int, seconds: float = PATIENCE_S
         available += batch.available
         reserved += batch.reserved
         drifting |= {one.wallet_id for one in found}
-        drift += found[: MOST_LISTED - len(drift)]
+        drift += found[: MAX_LISTED - len(drift)]
         position = None if batch.is_last else batch.last_id
     return Reconciliation(wallets, str(available), str(reserved), len(drifting), drift)
 
@@ -35,4 +35,4 @@ async def find_check(db: Connection, company_id: int) -> queries.LedgerCheck | N
 
 
 async def get_batch(db: Connection, company_id: int, position: str) -> queries.WalletBatch:
-    return await queries.get_batch(db, company_id, position, BATCH, MOST_ENTRIES)
+    return await queries.get_batch(db, company_id, position, BATCH, MAX_ENTRIES)

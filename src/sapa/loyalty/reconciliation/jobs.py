@@ -10,7 +10,7 @@ from sapa.loyalty.reconciliation import queries
 from sapa.loyalty.reconciliation.actions import get_batch
 from sapa.loyalty.reconciliation.queries import CheckProgress, WalletBatch
 
-MOST_COMPANIES = 50
+MAX_COMPANIES = 50
 
 # Together with the check that is started last, a run ends before the worker stops it.
 RUN_SECONDS = 7.0
@@ -23,7 +23,7 @@ async def check_wallets(database: Database) -> None:
     """The worker's job: checks the next wallets of each company, a few at a time."""
     deadline = time.monotonic() + RUN_SECONDS
     async with database.connection() as db:
-        for progress in await queries.list_rounds(db, MOST_COMPANIES):
+        for progress in await queries.list_rounds(db, MAX_COMPANIES):
             if time.monotonic() > deadline:
                 return
             await _check_next(db, progress)

@@ -273,11 +273,9 @@ async def find_check(db: Connection, company_id: int) -> LedgerCheck | None:
     return await FIND_CHECK.find(db, company_id)
 
 
-async def get_batch(
-    db: Connection, company_id: int, position: str, most_wallets: int, most_entries: int
-) -> WalletBatch:
+async def get_batch(db: Connection, company_id: int, position: str, max_wallets: int, max_entries: int) -> WalletBatch:
     """The next wallets after a position."""
-    batch = await NEXT_BATCH.find(db, company_id, position, most_wallets, most_entries)
+    batch = await NEXT_BATCH.find(db, company_id, position, max_wallets, max_entries)
     if batch is None:
         raise AssertionError("this SELECT always returns a row")
     return batch

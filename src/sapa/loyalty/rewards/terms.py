@@ -8,12 +8,12 @@ from msgspec import UNSET, Struct
 
 from sapa.http.errors import Invalid
 from sapa.loyalty.rewards.types import DiscountType, RewardOption, RewardOptionIn, RewardOptionPatch
-from sapa.loyalty.types import MOST_POINTS
+from sapa.loyalty.types import MAX_POINTS
 from sapa.values.company import Company
 from sapa.values.money import BadMoney, parse_amount, shorten
 from sapa.values.text_folding import fold
 
-MOST_PERCENT = 100
+MAX_PERCENT = 100
 PERCENT_DIGITS = 2
 
 
@@ -57,8 +57,8 @@ def revise_terms(company: Company, option: RewardOption, patch: RewardOptionPatc
 
 def parse_cost(field: str, text: int | str) -> int:
     cost = int(text)
-    if cost > MOST_POINTS:
-        raise Invalid.field(field, f"must be at most {MOST_POINTS}")
+    if cost > MAX_POINTS:
+        raise Invalid.field(field, f"must be at most {MAX_POINTS}")
     return cost
 
 
@@ -84,8 +84,8 @@ def _discount(company: Company, kind: DiscountType, text: str | None) -> Decimal
 
 
 def _percentage(value: Decimal) -> Decimal:
-    if value > MOST_PERCENT:
-        raise Invalid.field("discountValue", f"must be at most {MOST_PERCENT} for percentage")
+    if value > MAX_PERCENT:
+        raise Invalid.field("discountValue", f"must be at most {MAX_PERCENT} for percentage")
     if value != value.quantize(Decimal(1).scaleb(-PERCENT_DIGITS)):
         raise Invalid.field("discountValue", f"must have at most {PERCENT_DIGITS} decimal places for percentage")
     return shorten(value)

@@ -9,7 +9,7 @@ from sapa.events import Event
 from sapa.http.errors import Conflict
 from sapa.http.responses import Envelope, StoredJson, Timestamp
 from sapa.loyalty.types import (
-    MOST_POINTS,
+    MAX_POINTS,
     Count,
     HistoryPagination,
     LedgerEntry,
@@ -42,7 +42,7 @@ RedemptionStatus = Annotated[
 
 RewardName = Annotated[str, Meta(min_length=1, max_length=255, examples=["Kopi gratis"])]
 Cost = (
-    Annotated[int, Meta(ge=1, le=MOST_POINTS, examples=[50], description="A whole number of points.")]
+    Annotated[int, Meta(ge=1, le=MAX_POINTS, examples=[50], description="A whole number of points.")]
     | Annotated[str, Meta(pattern="^[1-9][0-9]{0,12}$", description="The same as a decimal string, as in responses.")]
 )
 DiscountValue = Annotated[

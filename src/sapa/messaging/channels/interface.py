@@ -419,7 +419,7 @@ class Capabilities(Struct, frozen=True):
     """How long after the customer's last message free text is allowed; None if always."""
     identities: Sequence[IdentityKind]
     """Kinds of recipients, the usual kind first."""
-    most_in_window: int | None = None
+    max_in_window: int | None = None
     reports: frozenset[Status] = frozenset({"sent", "failed"})
     per_second: float = 80
     high_per_second: float | None = None
@@ -435,9 +435,9 @@ class Capabilities(Struct, frozen=True):
     channel has no such buttons."""
     has_attachments: bool = False
     """Whether a message carries files itself; otherwise the channel fetches them."""
-    most_files: int = 1
+    max_files: int = 1
     """How many files a message may have."""
-    most_callback_bytes: int | None = None
+    max_callback_bytes: int | None = None
     """The largest callback; None for a channel that nobody calls back for. Its token may be public."""
     has_threads: bool = False
     """Whether a message to a customer who wrote is a reply in their thread, with its subject."""
@@ -479,7 +479,7 @@ class Channel(Protocol):
     ) -> SendReceipt | SendRefusal | SendDeferral: ...
 
     async def fetch_media(
-        self, connection: ChannelAccount, media: InboundMedia, most_bytes: int
+        self, connection: ChannelAccount, media: InboundMedia, max_bytes: int
     ) -> tuple[str, bytes]: ...
 
     def confirm(self, credentials: Mapping[str, str], query: Mapping[str, str]) -> str | None:

@@ -24,7 +24,7 @@ from sapa.values.provider_accounts import BadSignature
 FILE_SECONDS = 40.0
 """Large files take longer than API calls."""
 UPLOAD_SECONDS = 60.0
-MOST_CALLBACK_BYTES = 4 * 1_048_576
+MAX_CALLBACK_BYTES = 4 * 1_048_576
 
 MAX_RETRY_AFTER = 86_400.0
 NO_SUCH_OBJECT = 33
@@ -157,29 +157,27 @@ def check_signature(credentials: Mapping[str, str], headers: Mapping[str, str], 
         raise BadSignature
 
 
-async def fetch_media(connection: ChannelAccount, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
+async def fetch_media(connection: ChannelAccount, media: InboundMedia, max_bytes: int) -> tuple[str, bytes]:
     """Fetches by URL; without one, asks the channel for the URL of the media id."""
     if media.media_id is None:
         if media.url is None:
             raise Unclear("the channel sent neither an id nor a URL of the file")
-        return await download(connection, media.url, media.mime_type, most_bytes, {})
+        return await download(connection, media.url, media.mime_type, max_bytes, {})
     found = await get_node(connection, media.media_id)
     url = text(found, "url")
     if url is None:
         raise Unclear("the channel returned no URL for the file")
-    return await download(connection, url, text(found, "mime_type"), most_bytes, authorize(connection))
+    return await download(connection, url, text(found, "mime_type"), max_bytes, authorize(connection))
 
 
 async def download(
-    connection: ChannelAccount, url: str, mime_type: str | None, most_bytes: int, headers: Mapping[str, str]
+    connection: ChannelAccount, url: str, mime_type: str | None, max_bytes: int, headers: Mapping[str, str]
 ) -> tuple[str, bytes]:
     """The channel's own server is called directly, any other host through the guard."""
     if _place(url) == _place(connection.address):
-        response = await connection.client.call(
-            "GET", url, headers=headers, most_bytes=most_bytes, seconds=FILE_SECONDS
-        )
+        response = await connection.client.call("GET", url, headers=headers, max_bytes=max_bytes, seconds=FILE_SECONDS)
     else:
-        response = await connection.client.fetch(url, most_bytes, headers=headers, seconds=FILE_SECONDS)
+        response = await connection.client.fetch(url, max_bytes, headers=headers, seconds=FILE_SECONDS)
     if response.status != 200:
         raise Unclear(f"the channel answered {response.status} instead of the file")
     content_type = response.headers.get("content-type", "application/octet-stream").partition(";")[0]

@@ -17,7 +17,7 @@ from sapa.values.company import Company
 
 LEASE_SECONDS = 300.0
 """Longer than a send takes; then its worker is gone."""
-MOST_TRIES = 4
+MAX_TRIES = 4
 RETRY_SECONDS = 30.0
 
 log = structlog.get_logger()
@@ -57,7 +57,7 @@ async def _retry_or_finish(context: AppContext, due: DueConfirmation, error: Api
     """A busy channel is tried again."""
     if error.status in {429, 503}:
         async with context.database.transaction() as tx:
-            if await queries.postpone(tx, due, RETRY_SECONDS, MOST_TRIES):
+            if await queries.postpone(tx, due, RETRY_SECONDS, MAX_TRIES):
                 return
     await _finish(context, due, error.message)
 

@@ -73,6 +73,6 @@ async def delete(tx: Tx, due: DueConfirmation) -> None:
     await DELETE.run(tx, due.company_id, due.message_id)
 
 
-async def postpone(tx: Tx, due: DueConfirmation, seconds: float, most_tries: int) -> bool:
+async def postpone(tx: Tx, due: DueConfirmation, seconds: float, max_tries: int) -> bool:
     """False after the last try."""
-    return bool(await POSTPONE.run(tx, due.company_id, due.message_id, seconds, most_tries))
+    return bool(await POSTPONE.run(tx, due.company_id, due.message_id, seconds, max_tries))

@@ -23,7 +23,7 @@ routes = Routes(
 )
 
 USUAL_DAYS = 30
-MOST_DAYS = 366
+MAX_DAYS = 366
 EARLIEST, LATEST = date(2000, 1, 1), date(2100, 1, 1)
 
 StartDate = Annotated[
@@ -74,6 +74,6 @@ async def _get_selection(call: Call, query: CostsQuery) -> CostSelection:
         if day is not None and not EARLIEST <= day <= LATEST:
             raise Invalid.field(field, f"must be from {EARLIEST.year} to {LATEST.year}")
     chosen = await actions.get_selection(call.db, call.company, query.start_date, query.end_date, USUAL_DAYS)
-    if not 0 <= (chosen.last - chosen.first).days < MOST_DAYS:
-        raise Invalid.field("endDate", f"must not be before startDate, and at most {MOST_DAYS} days from it")
+    if not 0 <= (chosen.last - chosen.first).days < MAX_DAYS:
+        raise Invalid.field("endDate", f"must not be before startDate, and at most {MAX_DAYS} days from it")
     return replace(chosen, template_id=query.template_id, source=query.source)

@@ -37,7 +37,7 @@ class PlacedRate(Struct, frozen=True):
     currency: str
 
 
-MOST_LINES = 20_000
+MAX_LINES = 20_000
 _CARDS = "rates belong to all companies, or to one"
 
 # Of the company before those of all, by the countries in their order, in the company's currency before another.
@@ -215,7 +215,7 @@ async def get_today(db: Connection, company_id: int) -> date:
 
 
 async def list_lines(db: Connection, company_id: int, selection: CostSelection, grouping: Grouping) -> list[CostLine]:
-    return await LINES.all(db, company_id, *_list_filters(selection), grouping, MOST_LINES)
+    return await LINES.all(db, company_id, *_list_filters(selection), grouping, MAX_LINES)
 
 
 async def list_totals(db: Connection, company_id: int, selection: CostSelection) -> list[CostFigures]:

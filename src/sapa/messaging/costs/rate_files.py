@@ -9,16 +9,16 @@ from io import StringIO
 from sapa.http.errors import Invalid
 from sapa.http.query_string import BadValue, parse_date
 from sapa.messaging.costs.types import ELSEWHERE, CostReport, Grouping, MessageRate
-from sapa.values.money import MOST_DIGITS, BadMoney, parse_currency, shorten
+from sapa.values.money import MAX_DIGITS, BadMoney, parse_currency, shorten
 from sapa.values.phones import is_region
 from sapa.values.spreadsheet_cells import escape_formula
 
 COLUMNS = ("country", "category", "date_from", "currency", "price")
-MOST_RATES = 100_000
-MOST_DECIMALS = 8
+MAX_RATES = 100_000
+MAX_DECIMALS = 8
 
 _is_category = re.compile(r"[a-z][a-z0-9_]{0,59}", re.ASCII).fullmatch
-_is_price = re.compile(rf"[0-9]{{1,{MOST_DIGITS}}}(?:\.[0-9]{{1,{MOST_DECIMALS}}})?", re.ASCII).fullmatch
+_is_price = re.compile(rf"[0-9]{{1,{MAX_DIGITS}}}(?:\.[0-9]{{1,{MAX_DECIMALS}}})?", re.ASCII).fullmatch
 
 _KEYS: Mapping[Grouping, tuple[str, str]] = {
     "day": ("day", "day"),
@@ -36,8 +36,8 @@ def parse_rates(content: bytes, company_id: int | None) -> list[MessageRate]:
         key = (rate.country, rate.category, rate.starts_on, rate.currency)
         if rates.setdefault(key, rate) is not rate:
             raise Invalid(f"Line {number}: {', '.join(map(str, key))} is in the file twice. Remove one of the lines.")
-        if len(rates) > MOST_RATES:
-            raise Invalid(f"The file has more than {MOST_RATES:,} rates. Split it.")
+        if len(rates) > MAX_RATES:
+            raise Invalid(f"The file has more than {MAX_RATES:,} rates. Split it.")
     if not rates:
         raise Invalid("The file has no rates.")
     return list(rates.values())
@@ -86,11 +86,11 @@ def _parse_rate(number: int, cells: Mapping[str, str], company_id: int | None) -
     if not _is_category(category):
         raise _refuse(number, "category", cells, "a category as the channel reports it, such as utility")
     if not _is_price(cells["price"]):
-        advice = f"a number, 0 or more, with a point and at most {MOST_DECIMALS} decimal places, such as 356.65"
+        advice = f"a number, 0 or more, with a point and at most {MAX_DECIMALS} decimal places, such as 356.65"
         raise _refuse(number, "price", cells, advice)
     price = shorten(Decimal(cells["price"]))
-    if len(price.as_tuple().digits) > MOST_DIGITS:
-        raise _refuse(number, "price", cells, f"a number of at most {MOST_DIGITS} digits")
+    if len(price.as_tuple().digits) > MAX_DIGITS:
+        raise _refuse(number, "price", cells, f"a number of at most {MAX_DIGITS} digits")
     try:
         currency = parse_currency(cells["currency"].upper())
     except BadMoney:

@@ -30,10 +30,10 @@ class WrittenContent(Struct, frozen=True):
 
 
 async def begin(
-    tx: Tx, company_id: int, store: PartStore, id: str, most_bytes: int, visitor_id: str | None = None
+    tx: Tx, company_id: int, store: PartStore, id: str, max_bytes: int, visitor_id: str | None = None
 ) -> None:
     """Announces a file before its first byte is stored."""
-    await queries.begin(tx, company_id, id, most_bytes, store.name, visitor_id, UNUSED_SECONDS)
+    await queries.begin(tx, company_id, id, max_bytes, store.name, visitor_id, UNUSED_SECONDS)
 
 
 async def write(store: PartStore, company_id: int, id: str, chunks: AsyncIterator[bytes]) -> WrittenContent:

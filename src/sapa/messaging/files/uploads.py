@@ -53,7 +53,7 @@ async def upload(
     """Two transactions: the file is announced before its first byte is stored, and can be used after its last one.
     `conclude` runs the second. `filename` replaces the name in a form."""
     store, id = get_current_store(context), FILE_ID.new()
-    await context.database.transact(lambda tx: _begin(tx, company, store, rules, id, incoming.most_bytes))
+    await context.database.transact(lambda tx: _begin(tx, company, store, rules, id, incoming.max_bytes))
     try:
         written = await actions.write(store, company.id, id, incoming.read())
         if not written.scan.size:
@@ -68,7 +68,7 @@ async def upload(
         raise
 
 
-async def _begin(tx: Tx, company: Company, store: PartStore, rules: UploadRules, id: str, most_bytes: int) -> None:
+async def _begin(tx: Tx, company: Company, store: PartStore, rules: UploadRules, id: str, max_bytes: int) -> None:
     """The first limit's row is locked until the commit, so that uploads at the same time do not exceed the sum."""
     for limit in rules.limits:
         used = await queries.count_upload(tx, company.id, f"{limit.subject}/{limit.span}", limit.span)
@@ -78,6 +78,6 @@ async def _begin(tx: Tx, company: Company, store: PartStore, rules: UploadRules,
                 headers={"retry-after": str(SECONDS[limit.span])},
             )
     unused = await queries.sum_unused(tx, company.id, of_visitors=rules.visitor_id is not None)
-    if unused + most_bytes > MAX_UNUSED_BYTES:
+    if unused + max_bytes > MAX_UNUSED_BYTES:
         raise TooManyUnusedFiles
-    await actions.begin(tx, company.id, store, id, most_bytes, rules.visitor_id)
+    await actions.begin(tx, company.id, store, id, max_bytes, rules.visitor_id)

@@ -70,8 +70,8 @@ def _confirm(connected: ConnectedChannel, call: HookCall) -> HookAnswer:
 
 async def _find_target(context: AppContext, path: str) -> HookTarget | None:
     connected = await _find_account(context, path)
-    most_bytes = connected.channel.capabilities.most_callback_bytes if connected else None
-    return None if most_bytes is None else HookTarget(connected, most_bytes)
+    max_bytes = connected.channel.capabilities.max_callback_bytes if connected else None
+    return None if max_bytes is None else HookTarget(connected, max_bytes)
 
 
 async def _find_account(context: AppContext, path: str) -> ConnectedChannel | None:

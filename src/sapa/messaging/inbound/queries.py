@@ -290,9 +290,9 @@ async def release_lane(tx: Tx, lane: CallbackLane, holder: str) -> None:
     await RELEASE_LANE.run(tx, lane.company_id, lane.connection_id, holder)
 
 
-async def claim_next(tx: Tx, lane: CallbackLane, limit: int, most_bytes: int) -> list[StoredChannelCallback]:
+async def claim_next(tx: Tx, lane: CallbackLane, limit: int, max_bytes: int) -> list[StoredChannelCallback]:
     """The oldest callbacks that are due. Their try is counted when it ends."""
-    return await CLAIM_NEXT.all(tx, lane.company_id, lane.connection_id, limit, most_bytes)
+    return await CLAIM_NEXT.all(tx, lane.company_id, lane.connection_id, limit, max_bytes)
 
 
 async def count_tries(tx: Tx, company_id: int, ids: Sequence[int]) -> None:

@@ -119,7 +119,7 @@ async def _record_with_one_statement(
     """Stores a message to a known contact with one statement; None if it takes more than that."""
     if call_record is None or plan.thread is None or plan.draft.files or send_context.agent_id is not None:
         return None
-    if plan.connected.channel.capabilities.most_in_window is not None:
+    if plan.connected.channel.capabilities.max_in_window is not None:
         return None
     recipient = MessageRecipient(plan.thread.contact_id, plan.customer_id)
     link = await _link_ticket(tx, company, plan, send_context, id, recipient)
@@ -135,7 +135,7 @@ async def _record(
 ) -> Message:
     """Stores the message before the channel is called, with its contact, its ticket and the record of the call."""
     connection, draft = plan.connected.connection, plan.draft
-    quota = plan.connected.channel.capabilities.most_in_window
+    quota = plan.connected.channel.capabilities.max_in_window
     recipient = await contacts.record_outbound(tx, company, connection.id, plan.to, id, quota)
     if recipient is None:
         raise WindowClosed(QUOTA_USED.format(most=quota))

@@ -266,7 +266,7 @@ async def _refuse(
     connection = plan.connected.connection
     now = (await read_clock(tx, company.id)).now
     is_first = await messages.refuse(tx, company, id, refusal, now) is not None
-    if is_first and plan.connected.channel.capabilities.most_in_window is not None:
+    if is_first and plan.connected.channel.capabilities.max_in_window is not None:
         await contacts.uncount_outbound(tx, company, connection.id, plan.to)
     failure: SendFailed | ConsentMissing = history.build_failure(messages.build_error(refusal), refusal.retry_after)
     if refusal.code == ConsentMissing.code:

@@ -32,8 +32,8 @@ def fit_files(source: Source, capabilities: Capabilities, draft: MessageDraft) -
 
 
 def _fit_message(source: Source, capabilities: Capabilities, draft: MessageDraft, content: Media) -> MessageDraft:
-    if len(draft.files) > capabilities.most_files:
-        many = "one file" if capabilities.most_files == 1 else f"{capabilities.most_files} files"
+    if len(draft.files) > capabilities.max_files:
+        many = "one file" if capabilities.max_files == 1 else f"{capabilities.max_files} files"
         raise ChannelUnsupported(f"{source} takes {many} in a message. Send the others with further messages.")
     if draft.has_media_type:
         return draft

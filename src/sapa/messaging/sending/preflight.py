@@ -299,7 +299,7 @@ async def check_window(
         raise WindowClosed(
             f"The customer last wrote at {last:%Y-%m-%dT%H:%M:%SZ}, which is too long ago. Send a template."
         )
-    quota = connected.channel.capabilities.most_in_window
+    quota = connected.channel.capabilities.max_in_window
     if quota is not None and thread.sent_in_window >= quota:
         raise WindowClosed(QUOTA_USED.format(most=quota))
 

@@ -48,7 +48,7 @@ TTL_SECONDS: Mapping[str, range] = {
     "UTILITY": range(30, 43_201),
     "MARKETING": range(43_200, 2_592_001),
 }
-MOST_OF_TYPE: Mapping[str, int] = {
+MAX_OF_TYPE: Mapping[str, int] = {
     "quick_reply": 10,
     "url": 2,
     "phone_number": 1,
@@ -275,8 +275,8 @@ def _check_buttons(field: str, buttons: Sequence[TemplateButton], content: Templ
     for number, button in enumerate(buttons):
         _check_button(f"{field}[{number}]", button, content.category)
     for type, count in Counter(button.type for button in buttons).items():
-        if count > MOST_OF_TYPE[type]:
-            raise Invalid.field(field, f"must have at most {MOST_OF_TYPE[type]} of the type {type}")
+        if count > MAX_OF_TYPE[type]:
+            raise Invalid.field(field, f"must have at most {MAX_OF_TYPE[type]} of the type {type}")
         if type in ALONE and len(buttons) > 1:
             raise Invalid.field(field, f"must have no other button beside {type}")
     replies = [button.type == "quick_reply" for button in buttons]
@@ -285,9 +285,9 @@ def _check_buttons(field: str, buttons: Sequence[TemplateButton], content: Templ
 
 
 def _check_button(field: str, button: TemplateButton, category: str) -> None:
-    if button.type not in MOST_OF_TYPE:
+    if button.type not in MAX_OF_TYPE:
         advice = " (only with the category AUTHENTICATION)" if button.type == "otp" else ""
-        raise Invalid.field(f"{field}.type", f"must be one of {', '.join(MOST_OF_TYPE)}{advice}")
+        raise Invalid.field(f"{field}.type", f"must be one of {', '.join(MAX_OF_TYPE)}{advice}")
     _check_fields(field, button)
     if button.type in WITHOUT_TEXT:
         _check_absent(f"{field}.text", button.text, f"for {button.type}: the channel writes it")

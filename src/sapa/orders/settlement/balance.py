@@ -32,7 +32,7 @@ from sapa.orders.settlement.types import (
 )
 from sapa.values.money import BadMoney, parse_amount, shorten
 
-MOST_PARTS = 500
+MAX_PARTS = 500
 """Payments, refunds or fulfilments of one order; its row holds all of them."""
 
 NOTHING = Decimal(0)
@@ -279,7 +279,7 @@ def _refuse_repeated(ids: Sequence[str]) -> None:
 
 
 def require_room(parts: Sequence[Struct]) -> None:
-    if len(parts) >= MOST_PARTS:
+    if len(parts) >= MAX_PARTS:
         raise OrderFull
 
 

@@ -13,14 +13,14 @@ from sapa.values.money import BadMoney, parse_currency
 
 SEEN_SECONDS = 60.0
 """How exactly it is known when somebody was last there."""
-MOST_SESSIONS = 50
+MAX_SESSIONS = 50
 LONGEST_NAME = 100
 DEFAULTS = AlertSettings()
 
 
 async def list_sessions(db: Connection, user_id: int) -> list[OpenSession]:
     """The one that was used last first."""
-    return await queries.list_sessions(db, user_id, MOST_SESSIONS)
+    return await queries.list_sessions(db, user_id, MAX_SESSIONS)
 
 
 async def end_session(tx: Tx, user_id: int, id: str) -> None:

@@ -16,7 +16,7 @@ from sapa.sandbox.channels.accounts import SandboxAccount
 from sapa.settings import ServerSettings
 from sapa.values.hook_calls import MAIL_PATH
 
-MOST_BYTES = 10 * 1_048_576
+MAX_BYTES = 10 * 1_048_576
 MAX_CONNECTIONS = 50
 IDLE_SECONDS = 60.0
 
@@ -91,7 +91,7 @@ class MailConnection(SMTP):
             receiver,
             hostname="simulator.test",
             ident="Sapa sandbox",
-            data_size_limit=MOST_BYTES,
+            data_size_limit=MAX_BYTES,
             enable_SMTPUTF8=True,
             tls_context=tls,
             auth_require_tls=tls is not None,

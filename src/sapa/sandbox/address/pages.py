@@ -15,7 +15,7 @@ from sapa.http.rate_limit import Quota
 from sapa.sandbox.address.quotas import CompanyQuotas
 from sapa.sandbox.carriers import simulators as carriers
 from sapa.sandbox.channels import simulators as channels
-from sapa.sandbox.external_access import MALFORMED, MOST_SIGN_IN_BYTES, ExternalAccess, RefusedCall
+from sapa.sandbox.external_access import MALFORMED, MAX_SIGN_IN_BYTES, ExternalAccess, RefusedCall
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 BODY_SECONDS = 30.0
@@ -49,7 +49,7 @@ async def _answer(
     length = request.headers.get("content-length")
     try:
         if is_sign_in:
-            call = _build_call(request, await incoming.read(MOST_SIGN_IN_BYTES, BODY_SECONDS, access.prefix, length))
+            call = _build_call(request, await incoming.read(MAX_SIGN_IN_BYTES, BODY_SECONDS, access.prefix, length))
         company_id = access.find_company_id(context, call)
         quota = None if company_id is None else await quotas.count(company_id)
         if quota is None:
@@ -57,7 +57,7 @@ async def _answer(
         if not quota.granted:
             return _refuse(access, call, "too_many", quota)
         if not is_sign_in:
-            call = _build_call(request, await incoming.read(access.most_bytes, BODY_SECONDS, str(company_id), length))
+            call = _build_call(request, await incoming.read(access.max_bytes, BODY_SECONDS, str(company_id), length))
     except PayloadTooLarge:
         return _refuse(access, call, "too_large")
     return _respond(await answer_hook(context, [Hook(access.prefix, partial(_serve, access))], call), quota)

@@ -159,7 +159,7 @@ def _build_price(code: str, name: str, express: prices.Express, insurance: int, 
         "courier_code": code,
         "courier_service_name": service_name,
         "courier_service_code": service,
-        "duration": f"{express.least_days} - {express.most_days} days",
+        "duration": f"{express.min_days} - {express.max_days} days",
         "service_type": "overnight" if service == "ons" else "standard",
         "shipping_type": "parcel",
         "type": service,
@@ -208,7 +208,7 @@ def _find_problem(body: dict[str, Any]) -> str | None:
     offered = {(code, service) for code, _ in COURIERS for service, _ in _SERVICES.values()}
     if (body.get("courier_company"), body.get("courier_type")) not in offered:
         return "courier_company or courier_type is not valid"
-    if number(body.get("courier_insurance")) > prices.MOST_INSURED:
+    if number(body.get("courier_insurance")) > prices.MAX_INSURED:
         return "courier_insurance exceeds the maximum"
     if number(body.get("destination_cash_on_delivery")) and not _is_collected(body):
         return "destination_cash_on_delivery is not available for this courier"

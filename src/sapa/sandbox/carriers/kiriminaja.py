@@ -45,7 +45,7 @@ LABEL_PATH = "/labels.pdf"
 _PRINT = "/api/mitra/v6.1/awb/print"
 PAYMENT_PREFIX = "SBX-P-"
 COURIERS = (("jne", "JNE"), ("sicepat", "SiCepat"))
-LEAST_CASH, MOST_CASH = 10_000, 3_000_000
+MIN_CASH, MAX_CASH = 10_000, 3_000_000
 _NAMES = {"ECO": "Ekonomi", "REG": "Reguler", "ONS": "Besok Sampai"}
 
 _CODES = {
@@ -192,7 +192,7 @@ def _build_result(code: str, name: str, express: prices.Express, insurance: Deci
         "service_name": f"{name} {_NAMES[express.service]}",
         "service_type": express.service,
         "cost": str(express.price),
-        "etd": f"{express.least_days}-{express.most_days}",
+        "etd": f"{express.min_days}-{express.max_days}",
         "cod": has_cod,
         "group": "regular",
         "drop": express.service != "ONS",
@@ -226,7 +226,7 @@ async def _book(context: AppContext, company_id: int, body: dict[str, Any]) -> H
     problem = _find_problem(body, package)
     if problem:
         return json_response({"status": False, "text": problem, "code": 422})
-    if package.get("insurance_amount") and number(package.get("item_value")) > prices.MOST_INSURED:
+    if package.get("insurance_amount") and number(package.get("item_value")) > prices.MAX_INSURED:
         return json_response({"status": False, "text": "Nilai barang melebihi batas asuransi", "code": 4101})
     scenario = find_scenario(package.get("note"), body.get("address"))
     if scenario == "booking_rejected":
@@ -282,8 +282,8 @@ def _find_problem(body: dict[str, Any], package: dict[str, Any]) -> str | None:
     cash = number(package.get("cod"))
     if cash and not prices.collects_cash(str(package.get("service_type"))):
         return "The service does not support cod."
-    if cash and not LEAST_CASH <= cash <= MOST_CASH:
-        return f"The cod must be between {LEAST_CASH} and {MOST_CASH}."
+    if cash and not MIN_CASH <= cash <= MAX_CASH:
+        return f"The cod must be between {MIN_CASH} and {MAX_CASH}."
     return None
 
 

@@ -15,7 +15,7 @@ from sapa.sandbox.carriers.simulator import SandboxStatementLine
 from sapa.sandbox.carriers.simulators import SIMULATORS
 from sapa.shipping.carriers.registry import list_adapters
 from sapa.shipping.providers import Provider
-from sapa.shipping.settlements.types import MOST_LINES
+from sapa.shipping.settlements.types import MAX_LINES
 from sapa.shipping.shipments import actions as shipments
 from sapa.values.instants import format_instant
 
@@ -41,12 +41,12 @@ async def get_statement(
     ]
     remitted = await shipments.list_remitted(db, company_id, [reference for reference, _ in found])
     lines = [line for reference, line in found if reference not in remitted]
-    parcels = ",".join(sorted(line.parcel for line in lines[:MOST_LINES]))
+    parcels = ",".join(sorted(line.parcel for line in lines[:MAX_LINES]))
     return SandboxStatement(
         provider=provider,
         reference=f"SBX-COD-{sha256(parcels.encode()).hexdigest()[:12].upper()}",
         remitted_at=format_instant(await get_now(db, company_id)),
-        lines=lines[:MOST_LINES],
+        lines=lines[:MAX_LINES],
     )
 
 

@@ -130,8 +130,8 @@ class SandboxMessaging:
         if last_inbound_at is not None:
             return None
         connection, capabilities = connected.connection, connected.channel.capabilities
-        if to.value == QUOTA and capabilities.most_in_window is not None:
-            return QUOTA_USED.format(most=capabilities.most_in_window)
+        if to.value == QUOTA and capabilities.max_in_window is not None:
+            return QUOTA_USED.format(most=capabilities.max_in_window)
         window = capabilities.window or timedelta()
         if clock.now - clock.real < window:
             return None

@@ -29,7 +29,7 @@ from sapa.values.hook_calls import HookAnswer, HookCall
 PAGES = (Source.SOCIAL_NETWORK, Source.PHOTO_SOCIAL)
 SOURCES = (*whatsapp.SOURCES, *PAGES)
 PREFIXES = ("/sandbox/graph/", "/sandbox/instagram/")
-MOST_BYTES = 16 * 1_048_576
+MAX_BYTES = 16 * 1_048_576
 """Files for templates and messages are uploaded here."""
 
 _match_path = re.compile(r"/sandbox/(?:graph|instagram)/(?:v[0-9]{1,3}(?:\.[0-9]{1,2})?(?:/|\Z))?(.*)").fullmatch
@@ -241,6 +241,6 @@ def _refuse(call: HookCall, reason: RefusedCall) -> HookAnswer:
 
 HOOKS: list[Hook[AppContext]] = [Hook(prefix, answer) for prefix in PREFIXES]
 ACCESS = [
-    ExternalAccess(prefix=prefix, serve=answer, find_company_id=_find_company_id, refuse=_refuse, most_bytes=MOST_BYTES)
+    ExternalAccess(prefix=prefix, serve=answer, find_company_id=_find_company_id, refuse=_refuse, max_bytes=MAX_BYTES)
     for prefix in PREFIXES
 ]

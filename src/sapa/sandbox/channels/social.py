@@ -29,10 +29,10 @@ from sapa.sandbox.channels.simulator import (
 from sapa.sandbox.channels.social_contents import CONTENTS, build_event, build_referral, list_attachments
 from sapa.values.hook_calls import HookAnswer, HookCall
 
-MOST_UPLOADED = 25 * 1_048_576
+MAX_UPLOADED = 25 * 1_048_576
 LONGEST_TEXT: Mapping[Source, int] = {Source.SOCIAL_NETWORK: 2000, Source.PHOTO_SOCIAL: 1000}
 LONGEST_TEMPLATE_TEXT = 640
-MOST_QUICK_REPLIES = 13
+MAX_QUICK_REPLIES = 13
 SENDER_ACTIONS = frozenset({"mark_seen", "typing_on", "typing_off", "react", "unreact"})
 
 _UPLOAD_FAILED = 2018047
@@ -80,7 +80,7 @@ async def accept_message(context: AppContext, account: SandboxAccount, call: Hoo
 def _find_too_long(account: SandboxAccount, message: Mapping[str, Any], payload: Mapping[str, Any]) -> str | None:
     lengths = (
         ("message[text]", message.get("text"), LONGEST_TEXT[account.source]),
-        ("message[quick_replies]", message.get("quick_replies"), MOST_QUICK_REPLIES),
+        ("message[quick_replies]", message.get("quick_replies"), MAX_QUICK_REPLIES),
         ("message[attachment][payload][text]", payload.get("text"), LONGEST_TEMPLATE_TEXT),
     )
     for name, value, most in lengths:
@@ -112,7 +112,7 @@ async def _store_file(context: AppContext, account: SandboxAccount, form: Upload
         return _refuse("(#100) The parameter message is required")
     kind = file.media_type.partition("/")[0]
     is_accepted = attachment["type"] in {"file", kind} and file.filename.isascii()
-    if not is_accepted or not 0 < len(file.content) <= MOST_UPLOADED:
+    if not is_accepted or not 0 < len(file.content) <= MAX_UPLOADED:
         return _refuse("(#100) Upload attachment failure.", _UPLOAD_FAILED)
     return build_answer({"attachment_id": await media.store(context, account, file.media_type, file.content)})
 

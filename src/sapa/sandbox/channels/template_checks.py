@@ -20,7 +20,7 @@ SUB_TYPES = {
     "MPM": "mpm",
 }
 PARAMETER_OF = {"url": "text", "copy_code": "coupon_code", "quick_reply": "payload"}
-MOST, MOST_ALONE = 1024, 32_768
+MOST, MAX_ALONE = 1024, 32_768
 """Characters of a filled body, beside other components and alone."""
 LONGEST = {"url": 2000, "copy_code": 15, "quick_reply": 256}
 
@@ -74,7 +74,7 @@ def _check_part(place: str, parts: Mapping[str, Json], sent: Sequence[Json], is_
     _check_text(f"{place}body", list_variables(text), body, is_named)
     _check_words(f"{place}body", body)
     _check_buttons(place, parts.get("BUTTONS", {}).get("buttons") or [], sent)
-    _check_length(f"{place}body", text, body, MOST_ALONE if set(parts) == {"BODY"} and not place else MOST)
+    _check_length(f"{place}body", text, body, MAX_ALONE if set(parts) == {"BODY"} and not place else MOST)
 
 
 def _check_shape(path: str, component: Any) -> None:

@@ -16,7 +16,7 @@ MAX_NAME = 512
 TTL_SECONDS = {"AUTHENTICATION": (30, 900), "UTILITY": (30, 43_200), "MARKETING": (43_200, 2_592_000)}
 MEDIA = ("IMAGE", "VIDEO", "DOCUMENT")
 HEADERS = ("TEXT", *MEDIA, "LOCATION", "PRODUCT")
-MOST_BUTTONS = {
+MAX_BUTTONS = {
     "QUICK_REPLY": 10,
     "URL": 2,
     "PHONE_NUMBER": 1,
@@ -246,9 +246,9 @@ def _review_buttons(part: Json | None, category: str) -> None:
         _refuse("there are 1 to 10 buttons")
     types = [str(button.get("type", "")).upper() for button in buttons]
     for type, count in Counter(types).items():
-        if type not in MOST_BUTTONS or type == "OTP":
+        if type not in MAX_BUTTONS or type == "OTP":
             _refuse(f"the button type {type} is not for {category}")
-        if count > MOST_BUTTONS[type] or (type in ALONE and len(types) > 1):
+        if count > MAX_BUTTONS[type] or (type in ALONE and len(types) > 1):
             _refuse(f"there are too many buttons for {type}")
     if sum((here == "QUICK_REPLY") != (there == "QUICK_REPLY") for here, there in pairwise(types)) > 1:
         _refuse("quick replies and other buttons are not grouped")

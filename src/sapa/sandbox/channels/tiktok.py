@@ -43,9 +43,9 @@ _ERRORS: Mapping[int, tuple[int, str]] = {
     131026: (40002, "The conversation does not exist."),
 }
 _FILE = "media_image"
-MOST_UPLOADED = 3 * 1_048_576
+MAX_UPLOADED = 3 * 1_048_576
 _PICTURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff")
-MOST_BYTES = 4 * 1_048_576
+MAX_BYTES = 4 * 1_048_576
 """Pictures are uploaded here."""
 
 
@@ -113,7 +113,7 @@ async def _accept_message(context: AppContext, account: SandboxAccount, call: Ho
 async def _take_file(context: AppContext, account: SandboxAccount, call: HookCall) -> HookAnswer:
     form = media.parse_form(call)
     file = form.files.get("file")
-    is_picture = file is not None and file.content.startswith(_PICTURES) and len(file.content) <= MOST_UPLOADED
+    is_picture = file is not None and file.content.startswith(_PICTURES) and len(file.content) <= MAX_UPLOADED
     if form.fields.get("media_type") != "IMAGE" or not form.fields.get("business_id") or not is_picture:
         answer = _fail(40002, "business_id, media_type or file is missing or invalid.")
     else:
@@ -235,7 +235,7 @@ SIMULATORS = [
         hooks=[Hook(PREFIX, answer)],
         access=[
             ExternalAccess(
-                prefix=PREFIX, serve=answer, find_company_id=_find_company_id, refuse=_refuse, most_bytes=MOST_BYTES
+                prefix=PREFIX, serve=answer, find_company_id=_find_company_id, refuse=_refuse, max_bytes=MAX_BYTES
             )
         ],
     )

@@ -20,7 +20,7 @@ _UPLOADS = (
     "application/vnd.ms-excel, image/jpeg, image/png, image/webp, video/mp4, video/3gpp"
 )
 _MB = 1_048_576
-_MOST_BYTES = {"image": 5 * _MB, "video": 16 * _MB, "audio": 16 * _MB}
+_MAX_BYTES = {"image": 5 * _MB, "video": 16 * _MB, "audio": 16 * _MB}
 _SENT_AS = {"image": "image/", "video": "video/", "audio": "audio/", "sticker": "image/webp"}
 
 
@@ -41,7 +41,7 @@ async def _store_file(context: AppContext, account: SandboxAccount, form: Upload
     if media_type not in _UPLOADS.split(", "):
         words = f"Param file must be a file with one of the following types: {_UPLOADS}. "
         return build_refusal(GraphRefusal(code=100, message=f"{words}Received file of type '{media_type}'."))
-    if not 0 < len(file.content) <= _MOST_BYTES.get(media_type.partition("/")[0], 100 * _MB):
+    if not 0 < len(file.content) <= _MAX_BYTES.get(media_type.partition("/")[0], 100 * _MB):
         return build_refusal(refusals.build_error(131053))
     return build_answer({"id": await media.store(context, account, media_type, file.content)})
 

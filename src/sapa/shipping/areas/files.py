@@ -26,7 +26,7 @@ PUBLISHED = {
 ZIP_COLUMNS = ("postal_code", "zip", "kodepos")
 """A list may have one of them; idn-area-data has none."""
 
-MOST_BYTES = 64 * 1_048_576
+MAX_BYTES = 64 * 1_048_576
 _LONGEST_NAME = 200
 _MEMBERS = (*LISTS, "package.json", "LICENSE.md")
 
@@ -162,7 +162,7 @@ def _find_member(path: str) -> str | None:
 
 
 def _read_bounded(name: str, stream: IO[bytes]) -> bytes:
-    content = stream.read(MOST_BYTES + 1)
-    if len(content) > MOST_BYTES:
-        raise UnusableAreas(f"{name} is larger than {MOST_BYTES:,} bytes.")
+    content = stream.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise UnusableAreas(f"{name} is larger than {MAX_BYTES:,} bytes.")
     return content

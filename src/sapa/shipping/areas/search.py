@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from sapa.shipping.carriers.interface import AreaPath
 from sapa.values.text_folding import fold
 
-MOST_TERMS = 8
+MAX_TERMS = 8
 SHORTEST_PREFIX = 3
 """Shorter words match as they are only."""
 SHORTEST_TOLERANT = 4
@@ -25,7 +25,7 @@ def parse_terms(text: str) -> list[str]:
     """The words to look for; those that only say what kind of area follows are left out."""
     words = split_words(text)
     terms = [word for word in words if word not in NOISE] or words
-    return list(dict.fromkeys(terms))[:MOST_TERMS]
+    return list(dict.fromkeys(terms))[:MAX_TERMS]
 
 
 def build_query(terms: Sequence[str]) -> str:

@@ -45,7 +45,7 @@ from sapa.shipping.types import (
 from sapa.values.company import Company
 from sapa.values.ids import ALPHABET
 
-MOST_SENDS = 3
+MAX_SENDS = 3
 PAUSE_SECONDS = 0.2
 LOOKUP_SECONDS = (5.0, 30.0, 120.0, 600.0, 3_600.0)
 """Seconds after sending at which the carrier is asked for a booking with an unknown outcome; hourly after that."""
@@ -153,7 +153,7 @@ async def send(context: AppContext, start: BookingStart) -> Outcome | None:
             await queries.unclaim(db, attempt)
 
     try:
-        return await retry(claim_and_book, NotSent, tries=MOST_SENDS, pause=PAUSE_SECONDS, between=unclaim)
+        return await retry(claim_and_book, NotSent, tries=MAX_SENDS, pause=PAUSE_SECONDS, between=unclaim)
     except NotSent as error:
         return Rejected("CARRIER_UNREACHABLE", f"The carrier could not be reached: {error}")
 

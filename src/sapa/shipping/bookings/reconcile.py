@@ -31,7 +31,7 @@ LEASE_SECONDS = 60.0
 HOUR = 3_600.0
 PAUSE_SECONDS = 60.0
 SCHEDULE = (*LOOKUP_SECONDS, *(hours * HOUR for hours in range(2, WATCH_HOURS + 1)))
-MOST_CANCELS = 1_500
+MAX_CANCELS = 1_500
 """How often a carrier is asked to cancel an unwanted booking, once a minute: at least a day."""
 
 
@@ -156,7 +156,7 @@ async def _cancel(
     outcome = await _ask_to_cancel(connected, stored, attempt)
     async with context.database.transaction() as tx:
         locked = await shipments.lock_shipment(tx, company.id, attempt.shipment_id)
-        if isinstance(outcome, CarrierAway) and attempt.looks < MOST_CANCELS:
+        if isinstance(outcome, CarrierAway) and attempt.looks < MAX_CANCELS:
             next_at = attempt.age + PAUSE_SECONDS
             await queries.record_lookup(tx, attempt, not_found=False, error=str(outcome), next_at=next_at)
             if attempt.reference not in (locked.problem or ""):

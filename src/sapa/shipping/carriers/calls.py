@@ -20,11 +20,11 @@ from sapa.values.provider_accounts import mask_secrets
 
 Shape = TypeVar("Shape")
 
-MOST_WORDS = 300
+MAX_WORDS = 300
 BOOK_SECONDS = 30.0
 BOOK_CONNECT_SECONDS = 3.0
 FILE_SECONDS = 20.0
-MOST_FILE_BYTES = 16 * 1_048_576
+MAX_FILE_BYTES = 16 * 1_048_576
 PDF_START = b"%PDF-"
 _BEARER = re.compile(r"bearer\s+\S+", re.IGNORECASE)
 _BUSY = frozenset({429, 502, 503, 504})
@@ -147,9 +147,9 @@ async def fetch_pdf(connection: CarrierAccount, address: str) -> bytes:
         raise CarrierAway("its file could not be fetched: the address is not https")
     try:
         if is_own:
-            response = await connection.client.call("GET", address, seconds=FILE_SECONDS, most_bytes=MOST_FILE_BYTES)
+            response = await connection.client.call("GET", address, seconds=FILE_SECONDS, max_bytes=MAX_FILE_BYTES)
         else:
-            response = await connection.client.fetch(address, MOST_FILE_BYTES, seconds=FILE_SECONDS)
+            response = await connection.client.fetch(address, MAX_FILE_BYTES, seconds=FILE_SECONDS)
     except (NotSent, Unclear) as error:
         raise CarrierAway(f"its file could not be fetched: {scrub(connection, str(error))}") from None
     if response.status != 200 or not response.body.startswith(PDF_START):
@@ -215,7 +215,7 @@ def scrub(connection: CarrierAccount, text: str) -> str:
 def scrub_text(credentials: Mapping[str, str], text: str) -> str:
     text = text.encode(errors="replace").decode()  # a header may hold bytes that cannot be stored as text
     text = _BEARER.sub("Bearer …", mask_secrets(text, credentials))
-    return shorten(" ".join(text.split()), MOST_WORDS)
+    return shorten(" ".join(text.split()), MAX_WORDS)
 
 
 def shorten(text: str, most: int) -> str:

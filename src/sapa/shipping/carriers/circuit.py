@@ -13,7 +13,7 @@ from msgspec import Struct
 from sapa.outbound.client import Client
 from sapa.shipping.carriers.interface import CarrierAccount
 
-MOST_FAILURES = 5
+MAX_FAILURES = 5
 OPEN_SECONDS = 30.0
 
 
@@ -39,7 +39,7 @@ def enter(connection: CarrierAccount) -> str | None:
     """Like find_open_reason, for the next caller: after the pause one call goes through and the others wait."""
     reason = find_open_reason(connection)
     state = _circuits(connection).get(connection.id)
-    if reason is None and state is not None and state.failures >= MOST_FAILURES:
+    if reason is None and state is not None and state.failures >= MAX_FAILURES:
         state.open_until = time.monotonic() + OPEN_SECONDS
     return reason
 
@@ -50,7 +50,7 @@ def record_failure(connection: CarrierAccount) -> None:
         return
     state = _circuits(connection).setdefault(connection.id, _CircuitState())
     state.failures += 1
-    if state.failures >= MOST_FAILURES:
+    if state.failures >= MAX_FAILURES:
         state.open_until = time.monotonic() + OPEN_SECONDS
 
 

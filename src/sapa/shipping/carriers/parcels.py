@@ -9,7 +9,7 @@ from sapa.values.phones import BadPhone, parse_phone
 WESTERN_TIME = timezone(timedelta(hours=7), "WIB")
 """Jakarta's time, which the carriers use."""
 
-LEAST_GRAMS = 1
+MIN_GRAMS = 1
 EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 """Plausible bounds of a carrier's timestamps."""
 
@@ -17,7 +17,7 @@ _LATEST_MS = int(LATEST.timestamp() * 1000)
 
 
 def grams(parcel: Parcel) -> int:
-    return max(LEAST_GRAMS, _up(parcel.weight * 1000))
+    return max(MIN_GRAMS, _up(parcel.weight * 1000))
 
 
 def volumetric_grams(parcel: Parcel, divisor: int = 6) -> int:

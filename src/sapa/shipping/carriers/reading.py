@@ -13,10 +13,10 @@ from msgspec import Meta, Raw, Struct
 
 Shape = TypeVar("Shape")
 
-MOST_DIGITS = 13
-MOST = Decimal(10 ** (MOST_DIGITS - 1))
+MAX_DIGITS = 13
+MOST = Decimal(10 ** (MAX_DIGITS - 1))
 """Rupiah or kilometres: above any plausible amount."""
-MOST_DECIMALS = 20
+MAX_DECIMALS = 20
 LONGEST_TEXT = 4_000
 
 Word = Annotated[str, Meta(max_length=200)]
@@ -119,10 +119,10 @@ def _check_text(text: str) -> None:
 def _is_amount(amount: Decimal) -> bool:
     """A price or a distance: finite, not negative, below the limits."""
     written = str(amount)
-    if written.isdigit() and len(written) < MOST_DIGITS:
+    if written.isdigit() and len(written) < MAX_DIGITS:
         return True
     exponent = amount.as_tuple().exponent
-    return isinstance(exponent, int) and 0 <= amount <= MOST and exponent >= -MOST_DECIMALS
+    return isinstance(exponent, int) and 0 <= amount <= MOST and exponent >= -MAX_DECIMALS
 
 
 def _reset_field(struct: Struct, name: str, *, is_text: bool) -> None:

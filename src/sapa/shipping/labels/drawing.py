@@ -82,12 +82,12 @@ def fit_size(text: str, font: str, sizes: Sequence[float], width: float) -> floa
 
 
 def build_text(
-    text: str, width: float, *, size: float, font: str = PLAIN, align: str = "left", most_lines: int | None = None
+    text: str, width: float, *, size: float, font: str = PLAIN, align: str = "left", max_lines: int | None = None
 ) -> Block:
-    """Wrapped; the lines after `most_lines` are cut off, with a mark."""
+    """Wrapped; the lines after `max_lines` are cut off, with a mark."""
     lines = split_lines(text, font, size, width)
-    if most_lines is not None and len(lines) > most_lines:
-        lines = [*lines[: most_lines - 1], lines[most_lines - 1][:-1] + "…"]
+    if max_lines is not None and len(lines) > max_lines:
+        lines = [*lines[: max_lines - 1], lines[max_lines - 1][:-1] + "…"]
 
     def paint(canvas: Canvas, x: float, y: float) -> None:
         canvas.setFont(font, size)

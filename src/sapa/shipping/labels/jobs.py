@@ -50,7 +50,7 @@ async def _print(context: AppContext, batch: WaitingBatch) -> None:
         return
     content, error = b"", None
     try:
-        if job.attempts > queries.MOST_ATTEMPTS:
+        if job.attempts > queries.MAX_ATTEMPTS:
             raise PrintingFailed("Printing was started several times and never finished.")
         content = await actions.print_batch(context, company, job)
     except DatabaseAway:

@@ -27,10 +27,10 @@ ROLL_WIDTH = 80 * mm
 MARGINS: dict[Format, float] = {"a6": 4 * mm, "roll80": 4 * mm}
 ADDRESS_SIZES = (12.0, 11.0, 10.0, 9.0, 8.0, 7.0, 6.0, 5.2)
 """Smaller for a long address: it is never cut."""
-ROLL_SIZE, LEAST_SIZE = 9.0, 8.0
+ROLL_SIZE, MIN_SIZE = 9.0, 8.0
 """On a roll, and on a page as long as contents can be left out instead."""
 ITEM_SIZE = 7.0
-MOST_ITEMS = 20
+MAX_ITEMS = 20
 HAIR = 0.001
 """Keeps a renderer from rounding a page of whole dots up to one more, and stretching it."""
 TEST = "TEST - JANGAN DIKIRIM"
@@ -45,7 +45,7 @@ def draw_labels(request: PrintRequest) -> bytes:
         else:
             width = roll_width()
             head = _build_head(parcel, width, ROLL_SIZE, may_turn=True)
-            draw_roll(canvas, [*head, *_build_foot(parcel, request, width, MOST_ITEMS)])
+            draw_roll(canvas, [*head, *_build_foot(parcel, request, width, MAX_ITEMS)])
         canvas.showPage()
     canvas.save()
     return buffer.getvalue()
@@ -78,9 +78,9 @@ def _draw_a6(canvas: Canvas, parcel: ParcelContent, request: PrintRequest) -> No
 
 def _generate_choices(items: int) -> Iterator[tuple[float, int]]:
     """Sizes of the text and numbers of items to try, the best first."""
-    for most in (*sorted({min(items, MOST_ITEMS), min(items, 6), min(items, 3)}, reverse=True), 1):
+    for most in (*sorted({min(items, MAX_ITEMS), min(items, 6), min(items, 3)}, reverse=True), 1):
         for size in ADDRESS_SIZES:
-            if size >= LEAST_SIZE or most == 1:
+            if size >= MIN_SIZE or most == 1:
                 yield size, most
 
 
@@ -110,15 +110,15 @@ def _build_title(parcel: ParcelContent, width: float) -> Block:
     courier_size = fit_size(parcel.courier, BOLD, (18, 15, 12, 10, 8), name_width)
     name = build_stack(
         [
-            build_text(parcel.courier, name_width, size=courier_size, font=BOLD, most_lines=2),
-            build_text(parcel.service, name_width, size=8.5, most_lines=2),
+            build_text(parcel.courier, name_width, size=courier_size, font=BOLD, max_lines=2),
+            build_text(parcel.service, name_width, size=8.5, max_lines=2),
         ]
     )
     if not parcel.sorting_code:
         return name
     inner_width = code_width - 2.4 * mm
     code_size = fit_size(parcel.sorting_code, BOLD, (16, 13, 11, 9, 7), inner_width)
-    code = build_text(parcel.sorting_code, inner_width, size=code_size, font=BOLD, align="center", most_lines=2)
+    code = build_text(parcel.sorting_code, inner_width, size=code_size, font=BOLD, align="center", max_lines=2)
     return build_row([(name_width, name), (code_width, build_box(code, code_width))])
 
 
@@ -170,11 +170,11 @@ def _show_weight(weight: Decimal | None) -> str:
 def _build_fact(title: str, value: str, width: float) -> Block:
     size = fit_size(value, BOLD, (8, 7, 6), width)
     return build_stack(
-        [build_text(title, width, size=5.5), build_text(value, width, size=size, font=BOLD, most_lines=2)]
+        [build_text(title, width, size=5.5), build_text(value, width, size=size, font=BOLD, max_lines=2)]
     )
 
 
-def _build_foot(parcel: ParcelContent, request: PrintRequest, width: float, most_items: int) -> list[Block]:
+def _build_foot(parcel: ParcelContent, request: PrintRequest, width: float, max_items: int) -> list[Block]:
     """The order and its contents, for the person who packs."""
     reference = build_reference(parcel) or "Isi paket"
     head = build_row(
@@ -183,7 +183,7 @@ def _build_foot(parcel: ParcelContent, request: PrintRequest, width: float, most
             (width * 0.45, build_text(f"{request.shop} · {request.date}", width * 0.45, size=6, align="right")),
         ]
     )
-    return [build_rule(width), head, *_build_items(parcel.items, width, most_items)]
+    return [build_rule(width), head, *_build_items(parcel.items, width, max_items)]
 
 
 def build_reference(parcel: ParcelContent) -> str:
@@ -193,8 +193,6 @@ def build_reference(parcel: ParcelContent) -> str:
 
 
 def _build_items(items: Sequence[PackedItem], width: float, most: int) -> list[Block]:
-    shown = [
-        build_text(f"{item.quantity} × {item.title}", width, size=ITEM_SIZE, most_lines=2) for item in items[:most]
-    ]
+    shown = [build_text(f"{item.quantity} × {item.title}", width, size=ITEM_SIZE, max_lines=2) for item in items[:most]]
     rest = len(items) - most
     return [*shown, *([build_text(f"+ {rest} barang lain", width, size=ITEM_SIZE)] if rest > 0 else [])]

@@ -13,7 +13,7 @@ HOLD_SECONDS = 180.0
 """Longer than a file takes; after this the worker that held it is gone."""
 CHUNK = 1_048_576
 DAYS_KEPT = 7
-MOST_ATTEMPTS = 3
+MAX_ATTEMPTS = 3
 
 COLUMNS = """id, document, format, source, status, cardinality(shipment_ids) AS shipments, size, error, created_at,
        finished_at"""
@@ -120,7 +120,7 @@ async def free(tx: Tx, processes: Sequence[str]) -> None:
 
 async def release(tx: Tx, company_id: int, id: str, holder: str) -> bool:
     """For another attempt; False after the last one."""
-    return bool(await RELEASE.run(tx, company_id, id, holder, MOST_ATTEMPTS))
+    return bool(await RELEASE.run(tx, company_id, id, holder, MAX_ATTEMPTS))
 
 
 async def finish(tx: Tx, company_id: int, id: str, holder: str, error: str | None, size: int | None) -> bool:

@@ -14,7 +14,7 @@ from sapa.values.ids import IdKind
 BATCH_ID = IdKind("lbl_")
 BatchId = Annotated[str, BATCH_ID]
 
-MOST_SHIPMENTS = 500
+MAX_SHIPMENTS = 500
 
 PrintFormat = Annotated[
     Format, Meta(description="a6: a page of 105 × 148 mm. roll80: a roll of 80 mm. A manifest is always A4.")
@@ -36,7 +36,7 @@ class LabelBatchIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unk
 
     ids: Annotated[
         list[Annotated[str, Meta(pattern=SHIPMENT_ID.pattern, examples=[SHIPMENT_ID.example])]],
-        Meta(min_length=1, max_length=MOST_SHIPMENTS, description="In the order in which they are printed."),
+        Meta(min_length=1, max_length=MAX_SHIPMENTS, description="In the order in which they are printed."),
     ]
     format: PrintFormat = "a6"
     document: Document = "label"

@@ -73,9 +73,9 @@ def _build_parcel(company: Company, package: PackageIn) -> Parcel:
     fields = {name: _value(getattr(package, name)) for name in Parcel.__struct_fields__}
     if fields["weight"] is None:
         raise Invalid.field("package.weight", "is required, in kilograms")
-    validation.check_measure("package.weight", fields["weight"], validation.MOST_KG)
+    validation.check_measure("package.weight", fields["weight"], validation.MAX_KG)
     for name in _DIMENSIONS:
-        validation.check_measure(f"package.{name}", fields[name], validation.MOST_CM)
+        validation.check_measure(f"package.{name}", fields[name], validation.MAX_CM)
     for name in ("weight", *_DIMENSIONS):
         fields[name] = fields[name] and shorten(fields[name])
     if fields["item_value"] is not None:

@@ -26,7 +26,7 @@ routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", 
 
 EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 USUAL_DAYS = 90
-MOST_DAYS = 366
+MAX_DAYS = 366
 
 From = Annotated[
     datetime, Meta(description=f"Shipments created at this instant or later; {USUAL_DAYS} days ago by default.")
@@ -68,7 +68,7 @@ async def list_carrier_scorecards(call: Call, query: ScorecardsQuery) -> Scoreca
     """
     period = await _get_period(call, query.created_from, query.created_to)
     found = await queries.list_scorecards(call.db, call.company.id, period, query.group_by)
-    most = queries.MOST_ROWS
+    most = queries.MAX_ROWS
     return ScorecardReport(
         format_instant(period.start), format_instant(period.end), found[:most], truncated=len(found) > most
     )
@@ -101,6 +101,6 @@ async def _get_period(call: Call, start: datetime | None, end: datetime | None) 
             raise Invalid.field(field, f"must be from {EARLIEST.year} to {LATEST.year}")
     end = end or truncate_to_milliseconds((await read_clock(call.db, call.company.id)).real)
     start = start or end - timedelta(days=USUAL_DAYS)
-    if not start < end <= start + timedelta(days=MOST_DAYS):
-        raise Invalid.field("createdTo", f"must be after createdFrom, and at most {MOST_DAYS} days after it")
+    if not start < end <= start + timedelta(days=MAX_DAYS):
+        raise Invalid.field("createdTo", f"must be after createdFrom, and at most {MAX_DAYS} days after it")
     return ReportPeriod(start, end)

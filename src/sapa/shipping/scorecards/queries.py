@@ -7,7 +7,7 @@ from sapa.db.pool import Connection
 from sapa.db.sql import sql
 from sapa.shipping.scorecards.types import UNKNOWN, Figure, Grouping, ReportPeriod, Scorecard, ScorecardParcel
 
-MOST_ROWS = 1_000
+MAX_ROWS = 1_000
 _ZONE = "(SELECT c.time_zone FROM companies c WHERE c.company_id = $1)"
 
 # Shipments of before these columns were stored have them in what was.
@@ -91,9 +91,9 @@ PARCELS = Listing(
 
 
 async def list_scorecards(db: Connection, company_id: int, period: ReportPeriod, grouping: Grouping) -> list[Scorecard]:
-    """Most parcels first; one more than `MOST_ROWS` if there are too many."""
+    """Most parcels first; one more than `MAX_ROWS` if there are too many."""
     by_service, by_area = grouping in {"service", "all"}, grouping in {"area", "all"}
-    return await REPORT.all(db, company_id, period.start, period.end, by_service, by_area, MOST_ROWS + 1)
+    return await REPORT.all(db, company_id, period.start, period.end, by_service, by_area, MAX_ROWS + 1)
 
 
 async def list_parcels(

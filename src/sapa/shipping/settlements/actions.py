@@ -23,7 +23,7 @@ from sapa.shipping.settlements import queries
 from sapa.shipping.settlements.reconcile import Deviation, LineResult, reconcile_line
 from sapa.shipping.settlements.types import (
     DIFFERENCE_ID,
-    MOST_LINES,
+    MAX_LINES,
     SETTLEMENT_ID,
     CodDifference,
     DifferenceKind,
@@ -42,8 +42,8 @@ LOCAL_DEDUCTIONS: Sequence[Deduction] = ("cod_fee",)
 METHOD = "cod"
 """Of the payments that carriers collect."""
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
-MOST_AHEAD = timedelta(days=1)
-MOST_LISTED = 5 * MOST_LINES
+MAX_AHEAD = timedelta(days=1)
+MAX_LISTED = 5 * MAX_LINES
 """Of one settlement: a line has at most five differences."""
 
 
@@ -133,7 +133,7 @@ async def _normalise(tx: Tx, company: Company, body: SettlementIn) -> Settlement
         raise Invalid.field("currency", str(error)) from None
     if body.remitted_at.tzinfo is None:
         raise Invalid.field("remittedAt", "must be an ISO 8601 date-time with an offset")
-    if not EARLIEST <= body.remitted_at <= (await read_clock(tx, company.id)).now + MOST_AHEAD:
+    if not EARLIEST <= body.remitted_at <= (await read_clock(tx, company.id)).now + MAX_AHEAD:
         raise Invalid.field("remittedAt", f"must be from {EARLIEST.year} on, and not in the future")
     return msgspec.structs.replace(
         body,
@@ -238,5 +238,5 @@ async def resolve(tx: Tx, company: Company, id: str, note: str | None) -> CodDif
 async def list_differences_of(db: Connection, company: Company, settlement_id: str) -> list[CodDifference]:
     """All differences of a settlement, newest first."""
     filters = {"settlement_id": settlement_id}
-    differences, _ = await queries.list_differences(db, company.id, filters, MOST_LISTED, 0)
+    differences, _ = await queries.list_differences(db, company.id, filters, MAX_LISTED, 0)
     return differences

@@ -14,7 +14,7 @@ import msgspec
 from sapa.http.bodies import build_decoder, decode_body, translate_validation_error
 from sapa.http.endpoints import camel
 from sapa.http.errors import Invalid
-from sapa.shipping.settlements.types import MOST_LINES, SettlementLineIn
+from sapa.shipping.settlements.types import MAX_LINES, SettlementLineIn
 from sapa.values.spreadsheet_cells import unwrap_text
 from sapa.values.text_folding import fold
 
@@ -52,8 +52,8 @@ def parse_statement(media_type: str, content: bytes) -> list[SettlementLineIn]:
     found = []
     for line in lines:
         found.append(line)
-        if len(found) > MOST_LINES:
-            message = f"The file has more than {MOST_LINES} lines. Split it, and give each part a reference of its own."
+        if len(found) > MAX_LINES:
+            message = f"The file has more than {MAX_LINES} lines. Split it, and give each part a reference of its own."
             raise Invalid(message)
     if not found:
         raise Invalid("The file has no parcels.")

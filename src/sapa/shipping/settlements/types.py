@@ -19,7 +19,7 @@ DIFFERENCE_ID = IdKind("cdf_")
 SettlementId = Annotated[str, SETTLEMENT_ID]
 DifferenceId = Annotated[str, DIFFERENCE_ID]
 
-MOST_LINES = 2_000
+MAX_LINES = 2_000
 
 DifferenceKind = Annotated[
     Literal[
@@ -77,7 +77,7 @@ class SettlementIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unk
     ]
     remitted_at: Annotated[datetime, Meta(description="When it was paid out.", examples=["2026-01-31T09:30:00Z"])]
     currency: Annotated[Currency, Meta(description="Defaults to the company's currency.")] | None = None
-    lines: Annotated[list[SettlementLineIn], Meta(min_length=1, max_length=MOST_LINES)]
+    lines: Annotated[list[SettlementLineIn], Meta(min_length=1, max_length=MAX_LINES)]
 
 
 class Settlement(Struct, frozen=True, rename="camel"):

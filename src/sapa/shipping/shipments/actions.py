@@ -36,7 +36,7 @@ from sapa.values.json import encode
 
 DETACH_BATCH = 500
 POLL_DAYS = 45
-MOST_OF_ORDERS = 50
+MAX_OF_ORDERS = 50
 BETWEEN_ATTEMPTS = timedelta(hours=1)
 PAYMENT_PERIOD = timedelta(hours=24)
 """For how long after its creation an unpaid booking is polled often."""
@@ -98,7 +98,7 @@ async def list_newest(db: Connection, company_id: int, status: str | None, most:
 
 async def list_of_orders(db: Connection, company: Company, order_ids: Sequence[str]) -> list[Shipment]:
     """The newest shipments of some orders."""
-    found, _ = await queries.list_shipments(db, company.id, {"order_ids": list(order_ids)}, MOST_OF_ORDERS, 0)
+    found, _ = await queries.list_shipments(db, company.id, {"order_ids": list(order_ids)}, MAX_OF_ORDERS, 0)
     return found
 
 

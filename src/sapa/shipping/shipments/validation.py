@@ -45,8 +45,8 @@ from sapa.values.phones import BadPhone, parse_phone
 from sapa.values.text_folding import fold
 
 MOST = Decimal(1_000_000)
-MOST_KG = Decimal(1_000)
-MOST_CM = Decimal(1_000)
+MAX_KG = Decimal(1_000)
+MAX_CM = Decimal(1_000)
 _DECIMAL_PLACES = 3
 
 SOUTH, NORTH, WEST, EAST = -11.5, 6.5, 94.5, 141.5
@@ -287,7 +287,7 @@ def _change_package(before: Package, patch: PackageIn, currency: str) -> Package
     changes = {name: value for name in patch.__struct_fields__ if (value := getattr(patch, name)) is not UNSET}
     for name in _MEASURES:
         if changes.get(name) is not None:
-            check_measure(f"package.{name}", changes[name], MOST_KG if name == "weight" else MOST_CM)
+            check_measure(f"package.{name}", changes[name], MAX_KG if name == "weight" else MAX_CM)
             changes[name] = shorten(changes[name])
     if changes.get("item_value") is not None:
         changes["item_value"] = _parse_amount("package.itemValue", changes["item_value"], currency)

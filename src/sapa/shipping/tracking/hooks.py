@@ -25,7 +25,7 @@ from sapa.values.company import Company
 from sapa.values.hook_calls import HookAnswer, HookCall
 from sapa.values.provider_accounts import BadSignature
 
-MOST_BYTES = 256 * 1024
+MAX_BYTES = 256 * 1024
 RETRY_SECONDS = (1, 2, 5, 15, 60, 300, 900, 3_600)
 """Seconds until a callback that failed, or whose shipment is unknown, is retried; then it is given up."""
 RETENTION_DAYS = 30
@@ -40,7 +40,7 @@ log = structlog.get_logger()
 async def find_target(context: AppContext, path: str) -> HookTarget | None:
     async with context.database.connection() as db:
         connected = await find_by_token(context, db, path.removeprefix(HOOKS))
-    return HookTarget(connected, MOST_BYTES) if connected else None
+    return HookTarget(connected, MAX_BYTES) if connected else None
 
 
 async def receive_callback(context: AppContext, call: HookCall) -> HookAnswer:

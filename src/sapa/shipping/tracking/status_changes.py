@@ -12,7 +12,7 @@ from sapa.shipping.states import ACCEPTED, CANCELLED, FAILED, NOT_BOOKED_YET, ST
 from sapa.shipping.types import StoredShipment, choose_payment_status, read_driver
 from sapa.values.instants import format_instant, truncate_to_milliseconds
 
-MOST_AHEAD = timedelta(seconds=60)
+MAX_AHEAD = timedelta(seconds=60)
 """How far a carrier's clock may be ahead of the company's."""
 EXPLAINED = FAILED | {"on_hold", "delivery_failed", "returning"}
 
@@ -27,12 +27,12 @@ class StatusChange(Struct, frozen=True):
 def cap_to_now(event: CarrierEvent, now: datetime) -> CarrierEvent:
     """An event dated in the future counts as now; otherwise every later event would seem late."""
     occurred_at = truncate_to_milliseconds(event.occurred_at)
-    return msgspec.structs.replace(event, occurred_at=occurred_at if occurred_at <= now + MOST_AHEAD else now)
+    return msgspec.structs.replace(event, occurred_at=occurred_at if occurred_at <= now + MAX_AHEAD else now)
 
 
 def is_from_the_future(shipment: StoredShipment, event: CarrierEvent, now: datetime) -> bool:
     """Whether the last event lies in the future because a test clock was set back: it must not make new events late."""
-    last, latest = shipment.event_timestamp, now + MOST_AHEAD
+    last, latest = shipment.event_timestamp, now + MAX_AHEAD
     return last is not None and event.occurred_at <= latest < last
 
 

@@ -11,7 +11,7 @@ from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.tracking import actions as tracking
 from sapa.shipping.tracking_page import queries
 from sapa.shipping.tracking_page.types import (
-    MOST_LOGO_BYTES,
+    MAX_LOGO_BYTES,
     PageLanguage,
     StoredPageSettings,
     TrackingPageSettings,
@@ -47,8 +47,8 @@ def parse_logo(url: str) -> tuple[str, bytes]:
         content = b64decode(encoded, validate=True)
     except (NotBase64, ValueError):
         raise Invalid.field("logo", "must be a data URL in base64") from None
-    if len(content) > MOST_LOGO_BYTES:
-        raise Invalid.field("logo", f"must have at most {MOST_LOGO_BYTES // 1024} KiB; make the picture smaller")
+    if len(content) > MAX_LOGO_BYTES:
+        raise Invalid.field("logo", f"must have at most {MAX_LOGO_BYTES // 1024} KiB; make the picture smaller")
     if not content.startswith(_STARTS[type]):
         raise Invalid.field("logo", f"must be the bytes of a picture of the type {type}")
     return type, content

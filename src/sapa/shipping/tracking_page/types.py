@@ -10,7 +10,7 @@ from sapa.values.enum_names import EnumName
 
 PageLanguage = Annotated[Literal["id", "en"], EnumName("Language")]
 
-MOST_LOGO_BYTES = 20 * 1024
+MAX_LOGO_BYTES = 20 * 1024
 
 DOT = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg=="

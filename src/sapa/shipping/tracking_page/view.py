@@ -29,7 +29,7 @@ MONTHS: dict[PageLanguage, Sequence[str]] = {
     "id": ("Jan", "Feb", "Mar", "Apr", "Mei", "Jun", "Jul", "Agu", "Sep", "Okt", "Nov", "Des"),
     "en": ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
 }
-MOST_EVENTS = 50
+MAX_EVENTS = 50
 
 
 def build_view(
@@ -104,7 +104,7 @@ def build_events(history: Sequence[ShipmentEvent], language: PageLanguage, zone:
         if not events or events[-1].text != text:
             at = datetime.fromisoformat(event.occurred_at)
             events.append(PageEvent(event.occurred_at, show_time(at.astimezone(zone), language), text))
-    return events[::-1][:MOST_EVENTS]
+    return events[::-1][:MAX_EVENTS]
 
 
 def name_zone(zone: ZoneInfo) -> str:

@@ -18,7 +18,7 @@ class WaitingWork(Struct, frozen=True):
     shipment: int
 
 
-MOST_COUNTED = 1_000
+MAX_COUNTED = 1_000
 
 COUNT_WAITING = sql(
     """
@@ -50,4 +50,4 @@ COUNT_WAITING = sql(
 async def count_waiting(db: Connection, company_id: int, user_id: int, since: datetime) -> WaitingWork:
     """Customers who have begun to wait since then, tickets that mention the person, orders that were paid, and parcels
     that need somebody."""
-    return await COUNT_WAITING.find(db, company_id, user_id, since, MOST_COUNTED) or WaitingWork(0, 0, 0, 0, 0)
+    return await COUNT_WAITING.find(db, company_id, user_id, since, MAX_COUNTED) or WaitingWork(0, 0, 0, 0, 0)

@@ -34,7 +34,7 @@ _parse_choice = re.compile(r"rating:([A-Za-z0-9_-]{16,64}):([1-5])", re.ASCII).f
 
 PATH = "/rate/"
 TOKEN_BYTES = 24
-MOST_TRIES = 4
+MAX_TRIES = 4
 RETRY_SECONDS = 30.0
 
 log = structlog.get_logger()
@@ -104,7 +104,7 @@ async def send_question(context: AppContext, company: Company, due: DueRating) -
         await sending.send_automatically(context, company, body, connection_id=question.connection_id)
     except ApiError as error:
         async with context.database.transaction() as tx:
-            if error.status in {429, 503} and question.tries < MOST_TRIES:
+            if error.status in {429, 503} and question.tries < MAX_TRIES:
                 await queries.postpone(tx, due, RETRY_SECONDS)
                 return
             await queries.mark_failed(tx, due)

@@ -28,8 +28,8 @@ from sapa.support.scheduled_replies.types import (
 )
 from sapa.values.company import Company
 
-MOST_OF_TICKET = 20
-MOST_TRIES = 10
+MAX_OF_TICKET = 20
+MAX_TRIES = 10
 LATEST = datetime(9999, 1, 1, tzinfo=UTC)
 """Later ones may be in the year 10000 in UTC, which has no `datetime`."""
 TRY_SECONDS = 90.0
@@ -44,7 +44,7 @@ async def schedule(tx: Tx, company: Company, ticket_id: str, body: ScheduledRepl
     now = (await read_clock(tx, company.id)).now
     if not now < body.send_at < LATEST:
         raise Invalid.field("sendAt", f"must be in the future, and before {LATEST:%Y}")
-    if await queries.count_of_ticket(tx, company.id, ticket_id) >= MOST_OF_TICKET:
+    if await queries.count_of_ticket(tx, company.id, ticket_id) >= MAX_OF_TICKET:
         raise TooManyScheduledReplies
     id = SCHEDULED_REPLY_ID.new()
     scheduled = await queries.insert_reply(tx, company.id, id, ticket_id, agent.id, body.body, body.send_at, now)
@@ -101,7 +101,7 @@ async def send(context: AppContext, company: Company, due: DueReply) -> None:
 
 async def _record_refusal(tx: Tx, due: DueReply, claimed: ClaimedReply, error: ApiError) -> None:
     """What is refused for the moment is tried again."""
-    if error.status in {429, 503} and claimed.tries < MOST_TRIES:
+    if error.status in {429, 503} and claimed.tries < MAX_TRIES:
         await queries.set_scheduled(tx, due)
     else:
         await queries.set_failed(tx, due, error.details[0].message if error.details else error.message)

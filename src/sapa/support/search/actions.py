@@ -4,7 +4,7 @@ from sapa.db.pool import Connection
 from sapa.http.errors import Invalid
 from sapa.support import tickets
 from sapa.support.search import queries
-from sapa.support.search.queries import MOST_FOUND
+from sapa.support.search.queries import MAX_FOUND
 from sapa.support.search.types import TicketMatch, TicketSearch, TicketSearchMeta
 from sapa.support.types import TICKET_ID
 from sapa.values.company import Company
@@ -12,7 +12,7 @@ from sapa.values.ids import CUSTOMER_ID
 from sapa.values.text_folding import fold
 
 SHORTEST = 3
-MOST_WORDS = 10
+MAX_WORDS = 10
 
 
 async def search(db: Connection, company: Company, query: str) -> TicketSearch:
@@ -29,19 +29,19 @@ async def search(db: Connection, company: Company, query: str) -> TicketSearch:
     people, has_all_people = await queries.list_ids_of_people(db, company.id, words, _parse_digits(query), has_most)
     messages, has_all_messages = await queries.list_message_matches(db, company.id, words, has_most)
     text_by_ticket = {match.ticket_id: match.text for match in messages}
-    found = await tickets.list_newest_of(db, company, [*people, *text_by_ticket], MOST_FOUND)
+    found = await tickets.list_newest_of(db, company, [*people, *text_by_ticket], MAX_FOUND)
     matches = [TicketMatch(ticket, text_by_ticket.get(ticket.id)) for ticket in found]
     return TicketSearch(matches, TicketSearchMeta(newest_only=not (has_all_people and has_all_messages)))
 
 
 async def _list_named(db: Connection, company: Company, ids: list[str]) -> TicketSearch:
-    found = await tickets.list_newest_of(db, company, ids, MOST_FOUND)
+    found = await tickets.list_newest_of(db, company, ids, MAX_FOUND)
     return TicketSearch([TicketMatch(ticket, None) for ticket in found], TicketSearchMeta())
 
 
 def _split(text: str) -> list[str]:
     """The words. A text of short ones alone is searched as a whole, because the index finds none of them."""
-    words = text.split()[:MOST_WORDS]
+    words = text.split()[:MAX_WORDS]
     return words if any(map(queries.is_indexed, words)) else [text]
 
 

@@ -13,17 +13,17 @@ from sapa.db.pool import Connection
 from sapa.db.sql import sql
 from sapa.support.search.types import GatheredMessage, MessageMatch
 
-MOST_FOUND = 50
+MAX_FOUND = 50
 SAMPLED_TICKETS = 100
-MOST_RARE, MOST_RARE_BESIDE_OTHERS = 0.002, 0.03
+MAX_RARE, MAX_RARE_BESIDE_OTHERS = 0.002, 0.03
 """The share of the sampled messages that a rare word is in: alone, and beside other words, which leave few of them."""
 NEWEST_TICKETS, NEWEST_TICKETS_OF_A_WORD = 1_000, 2_500
 """How far to walk back. Among so many, one word that is not rare is in fifty."""
 FEW_TICKETS = 10_000
 """Among so few even common words are gathered in time."""
-MOST_GATHERED, MOST_SORTED = 2_500, 200
+MAX_GATHERED, MAX_SORTED = 2_500, 200
 """Messages with a rare word: how many are gathered, and of how many of the newest the tickets are found."""
-MANY_PEOPLE, MOST_PEOPLE = 500, 2_500
+MANY_PEOPLE, MAX_PEOPLE = 500, 2_500
 NEWEST_TICKETS_OF_PEOPLE = 10_000
 """Of many people fifty tickets are probably among these. Of the most, others are not looked for."""
 SHORTEST_INDEXED = 3
@@ -72,7 +72,7 @@ WALK_MESSAGES = sql(
             WHERE company_id = $1 AND ticket_id = t.id AND {_TEXT} LIKE ALL($2::text[])
             ORDER BY id DESC
             LIMIT 1) AS m
-     LIMIT {MOST_FOUND:d}""",
+     LIMIT {MAX_FOUND:d}""",
     row=MessageMatch,
 )
 
@@ -85,9 +85,9 @@ GATHER_MESSAGES, GATHER_MESSAGES_BY_TEXT = (
                           FROM messages
                          WHERE {own} AND {_TEXT} LIKE $2 AND {_TEXT} LIKE $3 AND ticket_id IS NOT NULL
                            AND {_TEXT} LIKE ALL($4::text[])
-                         LIMIT {MOST_GATHERED:d}) AS matching
+                         LIMIT {MAX_GATHERED:d}) AS matching
                  ORDER BY id DESC
-                 LIMIT {MOST_SORTED:d}) AS newest
+                 LIMIT {MAX_SORTED:d}) AS newest
          ORDER BY ticket_id, id DESC""",
         row=GatheredMessage,
     )
@@ -102,18 +102,18 @@ FIND_PEOPLE, FIND_PEOPLE_BY_TEXT = (
             SELECT id
               FROM contacts
              WHERE {own} AND lower(name) LIKE $2 AND lower(name) LIKE ALL($3::text[])
-             LIMIT {MOST_PEOPLE:d}
+             LIMIT {MAX_PEOPLE:d}
         ), matching_customers AS MATERIALIZED (
             SELECT id
               FROM customers
              WHERE {own}
                AND (search_text LIKE $2 AND search_text LIKE ALL($3::text[]) OR search_text LIKE $4)
-             LIMIT {MOST_PEOPLE:d}
+             LIMIT {MAX_PEOPLE:d}
         ), matching_identities AS MATERIALIZED (
             SELECT contact_id AS id
               FROM contact_identities
              WHERE {own} AND lower(key) LIKE $5
-             LIMIT {MOST_PEOPLE:d}
+             LIMIT {MAX_PEOPLE:d}
         ), longest AS MATERIALIZED (
             SELECT greatest((SELECT count(*) FROM matching_contacts), (SELECT count(*) FROM matching_customers),
                             (SELECT count(*) FROM matching_identities)) AS people
@@ -126,11 +126,11 @@ FIND_PEOPLE, FIND_PEOPLE_BY_TEXT = (
                      LIMIT {NEWEST_TICKETS_OF_PEOPLE:d}) AS newest
              WHERE contact_id IN (SELECT id FROM matching_contacts UNION ALL SELECT id FROM matching_identities)
                 OR customer_id IN (SELECT id FROM matching_customers)
-             LIMIT {MOST_FOUND:d}
+             LIMIT {MAX_FOUND:d}
         )
         SELECT CASE
-                   WHEN people >= {MOST_PEOPLE:d} THEN NULL
-                   WHEN people >= {MANY_PEOPLE:d} AND (SELECT count(*) FROM walked) = {MOST_FOUND:d}
+                   WHEN people >= {MAX_PEOPLE:d} THEN NULL
+                   WHEN people >= {MANY_PEOPLE:d} AND (SELECT count(*) FROM walked) = {MAX_FOUND:d}
                    THEN ARRAY(SELECT id FROM walked)
                    ELSE ARRAY(
                         SELECT id
@@ -145,7 +145,7 @@ FIND_PEOPLE, FIND_PEOPLE_BY_TEXT = (
                                  WHERE company_id = $1
                                    AND customer_id = ANY(ARRAY(SELECT id FROM matching_customers))) AS found
                          ORDER BY last_message_at DESC, id DESC
-                         LIMIT {MOST_FOUND:d})
+                         LIMIT {MAX_FOUND:d})
                END AS ticket_ids
           FROM longest"""
     )
@@ -165,7 +165,7 @@ WALK_TICKETS = sql(
       LEFT JOIN customers k ON k.company_id = $1 AND k.id = t.customer_id
      WHERE lower(c.name) LIKE ALL($2::text[]) OR k.search_text LIKE ALL($2::text[])
         OR lower(t.client_number) LIKE ALL($2::text[]) OR k.search_text LIKE $3 OR t.client_number LIKE $3
-     LIMIT {MOST_FOUND:d}"""
+     LIMIT {MAX_FOUND:d}"""
 )
 
 LIST_OF_CUSTOMER = sql(
@@ -188,20 +188,20 @@ async def list_message_matches(
     indexed = [(count, -len(word), word) for count, word in zip(counts, words, strict=True) if is_indexed(word)]
     (count, _, rarest), (_, _, second) = (sorted(indexed) * 2)[:2]
     gathering = GATHER_MESSAGES_BY_TEXT if has_most else GATHER_MESSAGES
-    if count <= total * (MOST_RARE if len(indexed) == 1 else MOST_RARE_BESIDE_OTHERS):
+    if count <= total * (MAX_RARE if len(indexed) == 1 else MAX_RARE_BESIDE_OTHERS):
         gathered = await gathering.all(db, company_id, contains(rarest), contains(second), patterns)
-        if not gathered or gathered[0].gathered < MOST_GATHERED:
+        if not gathered or gathered[0].gathered < MAX_GATHERED:
             return _read_gathered(gathered)
     tickets = NEWEST_TICKETS_OF_A_WORD if len(words) == 1 else NEWEST_TICKETS
     newest = await WALK_MESSAGES.all(db, company_id, patterns, tickets)
-    if len(newest) == MOST_FOUND or await get_total(db, company_id, "tickets") > FEW_TICKETS:
-        return newest, len(newest) == MOST_FOUND
+    if len(newest) == MAX_FOUND or await get_total(db, company_id, "tickets") > FEW_TICKETS:
+        return newest, len(newest) == MAX_FOUND
     matches, has_all = _read_gathered(await gathering.all(db, company_id, contains(rarest), contains(second), patterns))
     return [*matches, *newest], has_all
 
 
 def _read_gathered(gathered: Sequence[GatheredMessage]) -> tuple[list[MessageMatch], bool]:
-    has_all = len(gathered) >= MOST_FOUND or not gathered or gathered[0].gathered <= MOST_SORTED
+    has_all = len(gathered) >= MAX_FOUND or not gathered or gathered[0].gathered <= MAX_SORTED
     return [MessageMatch(match.ticket_id, match.text) for match in gathered], has_all
 
 
@@ -223,7 +223,7 @@ async def list_ids_of_people(
     if found is not None:
         return found, True
     newest = await _list_values(db, WALK_TICKETS.text, company_id, patterns, digits)
-    has_all = len(newest) == MOST_FOUND or await get_total(db, company_id, "tickets") <= NEWEST_TICKETS_OF_PEOPLE
+    has_all = len(newest) == MAX_FOUND or await get_total(db, company_id, "tickets") <= NEWEST_TICKETS_OF_PEOPLE
     return newest, has_all
 
 

@@ -31,7 +31,7 @@ from sapa.webhooks.types import (
 )
 
 MASK = "••••"
-MOST_LISTED = 100
+MAX_LISTED = 100
 REPLAY_BATCH = 500
 REACHES = (600, 7200, 86_400)
 # Attempts have the worker's time, ids that of the process that made them.
@@ -47,8 +47,8 @@ async def list_deliveries(db: Connection, company_id: int, filter: DeliveryFilte
 
 async def list_page(db: Connection, company_id: int, filter: DeliveryFilter) -> tuple[list[WebhookDelivery], bool]:
     """The same, and whether there are older ones."""
-    if not 1 <= filter.limit <= MOST_LISTED:
-        raise Invalid.field("limit", f"must be from 1 to {MOST_LISTED}")
+    if not 1 <= filter.limit <= MAX_LISTED:
+        raise Invalid.field("limit", f"must be from 1 to {MAX_LISTED}")
     if filter.status is not None and filter.status not in list(DeliveryStatus):
         raise Invalid.field("status", f"must be one of {', '.join(DeliveryStatus)}")
     if filter.before is not None and not DELIVERY_ID.matches(filter.before):

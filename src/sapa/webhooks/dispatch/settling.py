@@ -12,7 +12,7 @@ from sapa.db.pool import Database, Tx
 from sapa.events import emit
 from sapa.webhooks.dispatch import queries
 from sapa.webhooks.dispatch.lanes import queue_transaction
-from sapa.webhooks.dispatch.types import MOST_FAILURES, RETRY_SECONDS, AttemptResult, LockedLane
+from sapa.webhooks.dispatch.types import MAX_FAILURES, RETRY_SECONDS, AttemptResult, LockedLane
 from sapa.webhooks.id_times import format_time
 from sapa.webhooks.sender import parse_url
 from sapa.webhooks.types import NOTICE_ID, SuspendedEndpoint, WebhookSuspended
@@ -76,13 +76,13 @@ def fold_failures(failures: int, outcomes: Iterable[bool]) -> tuple[int, bool]:
     is_over = False
     for failed in outcomes:
         failures = failures + 1 if failed else 0
-        is_over = is_over or failures >= MOST_FAILURES
+        is_over = is_over or failures >= MAX_FAILURES
     return failures, is_over
 
 
 async def _suspend(tx: Tx, company_id: int, endpoint_id: str, results: Sequence[AttemptResult]) -> bool:
     last = next(result for result in reversed(results) if result.error is not None)
-    reason = f"{MOST_FAILURES} attempts in a row failed, so deliveries are held. The last failure: {last.message}"
+    reason = f"{MAX_FAILURES} attempts in a row failed, so deliveries are held. The last failure: {last.message}"
     mailed_since = NOTICE_ID.prefix + format_time(time.time() - MAIL_SECONDS)
     suspension = await queries.suspend(
         tx, company_id, endpoint_id, reason, NOTICE_ID.new(), WebhookSuspended.kind, mailed_since
@@ -94,7 +94,7 @@ async def _suspend(tx: Tx, company_id: int, endpoint_id: str, results: Sequence[
         origin=str(parse_url(suspension.url).origin()),
         description=suspension.description,
         status="suspended",
-        failures=MOST_FAILURES,
+        failures=MAX_FAILURES,
         error=last.error or "internal",
         response_status=last.status,
         auto_resume=suspension.auto_resume,

@@ -9,27 +9,27 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-from sapa.webhooks.dispatch.types import MOST_FAILURES, DueDelivery, Grant
+from sapa.webhooks.dispatch.types import MAX_FAILURES, DueDelivery, Grant
 from sapa.webhooks.sender import Target
 
-MOST_PER_ENDPOINT = 4
+MAX_PER_ENDPOINT = 4
 HEALTHY_SLOTS = 350
 SLOW_SLOTS = 150
-MOST_SLOW_PER_COMPANY = 32
+MAX_SLOW_PER_COMPANY = 32
 """Endpoints that respond are limited by their number only."""
-MOST_SOCKETS = 800
+MAX_SOCKETS = 800
 """A lane that turns slow moves its deliveries into the small pool; both pools together stay below this."""
 
 SLOW_SECONDS = 2.0
 _SLOW_WINDOW = 20
-_MOST_SLOW = 1
+_MAX_SLOW = 1
 
 MIN_BUFFERED = 8
 MAX_BUFFERED = 256
 """Deliveries that a lane reads ahead: more while its receiver keeps up, few while it fails."""
 IDLE_SECONDS = 2.0
 """After this time an idle lane is released."""
-MOST_IN_PROGRESS = 1000
+MAX_IN_PROGRESS = 1000
 
 Item = TypeVar("Item")
 Group = TypeVar("Group")
@@ -81,7 +81,7 @@ class ActiveLane:
     def room(self) -> int:
         """How many more deliveries to read: none while half of the buffer is left, or too many wait to be settled."""
         left = len(self._ready)
-        wants_more = self.may_have_more and left <= self._buffer_size // 2 and len(self.in_progress) < MOST_IN_PROGRESS
+        wants_more = self.may_have_more and left <= self._buffer_size // 2 and len(self.in_progress) < MAX_IN_PROGRESS
         return self._buffer_size - left if wants_more else 0
 
     def should_release(self, now: float) -> bool:
@@ -96,7 +96,7 @@ class ActiveLane:
     @property
     def is_exhausted(self) -> bool:
         """The failures in a row suspend the endpoint once they are settled."""
-        return self._failures >= MOST_FAILURES
+        return self._failures >= MAX_FAILURES
 
     def needs_read(self, now: float) -> bool:
         """Whether the database must be read before it can continue."""
@@ -151,7 +151,7 @@ class ActiveLane:
         self._was_slow.append(self.used_at - self.started.pop(delivery.id) > SLOW_SECONDS)
         if is_counted:
             self._failures = self._failures + 1 if has_failed else 0
-        self._concurrency = 1 if has_failed else min(self._concurrency + 1, MOST_PER_ENDPOINT)
+        self._concurrency = 1 if has_failed else min(self._concurrency + 1, MAX_PER_ENDPOINT)
         if has_failed:
             self._buffer_size = MIN_BUFFERED
         resource = delivery.resource_id or delivery.id
@@ -165,7 +165,7 @@ class ActiveLane:
         """Whether it is failing, hanging, or often slow."""
         oldest = next(iter(self.started.values()), None)
         is_hanging = oldest is not None and time.monotonic() - oldest > SLOW_SECONDS
-        return self._failures > 0 or is_hanging or sum(self._was_slow) > _MOST_SLOW
+        return self._failures > 0 or is_hanging or sum(self._was_slow) > _MAX_SLOW
 
 
 class Slots:
@@ -187,10 +187,10 @@ class Slots:
         """The deliveries that may start now; each counts as started once it is yielded."""
         for is_slow, limit in ((False, HEALTHY_SLOTS), (True, SLOW_SLOTS)):
             queue = self._queues[is_slow]
-            while queue and self._taken[is_slow] < limit and self.in_flight < MOST_SOCKETS:
+            while queue and self._taken[is_slow] < limit and self.in_flight < MAX_SOCKETS:
                 lane = queue.popleft()
                 lane.is_queued = False
-                if is_slow and self._slow_by_company[lane.company_id] >= MOST_SLOW_PER_COMPANY:
+                if is_slow and self._slow_by_company[lane.company_id] >= MAX_SLOW_PER_COMPANY:
                     self._deferred.setdefault(lane.company_id, set()).add(lane)
                 elif delivery := lane.take():
                     self.in_flight += 1

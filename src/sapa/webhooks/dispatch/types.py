@@ -6,8 +6,8 @@ from msgspec import Struct
 
 RETRY_SECONDS = (30, 5 * 60, 30 * 60, 2 * 3600)
 """From the end of a failed attempt to the next."""
-MOST_ATTEMPTS = len(RETRY_SECONDS) + 1
-MOST_FAILURES = 10
+MAX_ATTEMPTS = len(RETRY_SECONDS) + 1
+MAX_FAILURES = 10
 """Failed attempts in a row, over all deliveries of an endpoint, after which it is suspended."""
 
 
@@ -91,4 +91,4 @@ class AttemptResult(Struct, frozen=True):
     def outcome(self) -> str:
         if self.error is None:
             return "delivered"
-        return "failed" if self.is_final or self.attempt >= MOST_ATTEMPTS else "retrying"
+        return "failed" if self.is_final or self.attempt >= MAX_ATTEMPTS else "retrying"

@@ -26,7 +26,7 @@ from sapa.webhooks.endpoints.fields import (
 from sapa.webhooks.signing import new_secret
 from sapa.webhooks.types import (
     ENDPOINT_ID,
-    MOST_ENDPOINTS,
+    MAX_ENDPOINTS,
     NOTICE_ID,
     EndpointActive,
     EndpointNotActive,
@@ -42,7 +42,7 @@ from sapa.webhooks.types import (
     WebhookLimit,
 )
 
-MOST_NOTICES = 100
+MAX_NOTICES = 100
 DELETE_BATCH = 2_000
 """How many queued deliveries of a deleted endpoint go in one transaction."""
 RESUMED = "webhook.resumed"
@@ -59,7 +59,7 @@ async def create(
     headers = check_headers(body.headers)
     if not await queries.lock_company(tx, company_id):
         raise CompanyNotFound
-    if await queries.count_endpoints(tx, company_id) >= MOST_ENDPOINTS:
+    if await queries.count_endpoints(tx, company_id) >= MAX_ENDPOINTS:
         raise WebhookLimit
     id, secret = ENDPOINT_ID.new(), new_secret()
     stored = await queries.insert_endpoint(
@@ -202,4 +202,4 @@ async def get_company_of(db: Connection, id: str) -> int:
 
 async def list_notices(db: Connection, company_id: int) -> list[Notice]:
     """Newest first."""
-    return await queries.list_notices(db, company_id, MOST_NOTICES)
+    return await queries.list_notices(db, company_id, MAX_NOTICES)

@@ -12,7 +12,7 @@ from sapa.values.sealing import Vault
 from sapa.webhooks.sender import Target
 from sapa.webhooks.types import StoredEndpoint, WebhookEndpoint
 
-MOST_HEADERS = 20
+MAX_HEADERS = 20
 LONGEST_HEADER_NAME = 100
 LONGEST_HEADER_VALUE = 1000
 LONGEST_DESCRIPTION = 500
@@ -50,8 +50,8 @@ def check_description(text: str | None) -> str | None:
 
 def check_headers(headers: dict[str, str]) -> dict[str, str]:
     """Custom headers, which never replace those that every delivery carries."""
-    if len(headers) > MOST_HEADERS:
-        raise Invalid.field("headers", f"must have at most {MOST_HEADERS} headers")
+    if len(headers) > MAX_HEADERS:
+        raise Invalid.field("headers", f"must have at most {MAX_HEADERS} headers")
     if len({name.lower() for name in headers}) < len(headers):
         raise Invalid.field("headers", "each name may occur only once, ignoring case")
     for name, value in headers.items():

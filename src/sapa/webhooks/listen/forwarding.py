@@ -22,7 +22,7 @@ RETRY_PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 SHORTEST_PAUSE = 0.25
 LONGEST_PAUSE = 5.0
 _SILENCE_SECONDS = HEARTBEAT_SECONDS * 2.5
-_MOST_IDS = 20_000
+_MAX_IDS = 20_000
 
 
 class ListenRefused(Exception):
@@ -57,7 +57,7 @@ class ReceivedEvents:
             return False
         self._ids.add(id)
         self._newest = max(self._newest, id)
-        if len(self._ids) > _MOST_IDS:
+        if len(self._ids) > _MAX_IDS:
             oldest = parse_time(self._newest) - 4 * MARGIN_SECONDS
             self._ids = {id for id in self._ids if parse_time(id) >= oldest}
         return True

@@ -33,9 +33,9 @@ from sapa.work.loops import wait
 
 POLL_SECONDS = 0.5
 HEARTBEAT_SECONDS = 15.0
-MOST_STREAMS = 50
-MOST_STREAMS_PER_TOKEN = 5
-MOST_PER_SCAN = 200
+MAX_STREAMS = 50
+MAX_STREAMS_PER_TOKEN = 5
+MAX_PER_SCAN = 200
 # Ids have the time of the API's machines, events that of the database.
 CLOCK_SKEW_SECONDS = 5
 MARGIN_SECONDS = LONGEST_TRANSACTION_SECONDS + CLOCK_SKEW_SECONDS
@@ -108,7 +108,7 @@ class Listener:
     async def _scan(self, db: Connection) -> list[EventScan]:
         after = self._cursor or (self._position.at if self._position else None, -1)
         oldest = self._position.oldest if self._position else 0
-        rows = await queries.scan_events(db, self._company_id, self.token, after, self._kinds, oldest, MOST_PER_SCAN)
+        rows = await queries.scan_events(db, self._company_id, self.token, after, self._kinds, oldest, MAX_PER_SCAN)
         if not rows:
             raise InvalidToken
         return rows
@@ -117,7 +117,7 @@ class Listener:
         """Returns whether there may be more to read at once."""
         sent = {row.id: row.created_at for row in rows if row.id is not None and row.created_at is not None}
         self._sent |= sent
-        self._move(rows[0], rows[-1] if len(sent) == MOST_PER_SCAN else None)
+        self._move(rows[0], rows[-1] if len(sent) == MAX_PER_SCAN else None)
         return self._cursor is not None
 
     def _move(self, first: EventScan, last: EventScan | None) -> None:
@@ -165,9 +165,9 @@ class Listeners:
 
     def _count(self, token: bytes) -> None:
         headers = {"retry-after": str(RETRY_SECONDS)}
-        if self._open_streams[token] >= MOST_STREAMS_PER_TOKEN:
+        if self._open_streams[token] >= MAX_STREAMS_PER_TOKEN:
             raise TooManyListeners("Too many listeners use this token; stop one, or try again later.", headers=headers)
-        if self._open_streams.total() >= MOST_STREAMS or self._stopping.is_set():
+        if self._open_streams.total() >= MAX_STREAMS or self._stopping.is_set():
             raise TooManyListeners(headers=headers)
         self._open_streams[token] += 1
 

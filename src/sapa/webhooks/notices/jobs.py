@@ -17,7 +17,7 @@ from sapa.work.loops import repeat_when_due
 BATCH = 50
 PAUSE_SECONDS = 1.0
 RETRY_SECONDS = 5 * 60
-MOST_TRIES = 12
+MAX_TRIES = 12
 
 log = structlog.get_logger()
 
@@ -36,7 +36,7 @@ async def mail_owners(context: AppContext, stopping: asyncio.Event) -> None:
 async def _mail(context: AppContext, due: DueNotice) -> None:
     """One mail to each owner. It is tried again later only if no owner could be reached."""
     async with context.database.transaction() as tx:
-        notice = await queries.claim(tx, due, MOST_TRIES, RETRY_SECONDS)
+        notice = await queries.claim(tx, due, MAX_TRIES, RETRY_SECONDS)
         owners = await list_owners(tx, due.company_id)
     if notice is None:
         return

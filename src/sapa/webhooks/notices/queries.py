@@ -45,9 +45,9 @@ async def list_due(db: Connection, limit: int) -> list[DueNotice]:
     return await LIST_DUE.all(db, limit)
 
 
-async def claim(tx: Tx, due: DueNotice, most_tries: int, retry_seconds: int) -> OwnerNotice | None:
+async def claim(tx: Tx, due: DueNotice, max_tries: int, retry_seconds: int) -> OwnerNotice | None:
     """None when another worker has claimed it."""
-    return await CLAIM.find(tx, due.company_id, due.id, most_tries, retry_seconds)
+    return await CLAIM.find(tx, due.company_id, due.id, max_tries, retry_seconds)
 
 
 async def settle(tx: Tx, due: DueNotice) -> None:

@@ -17,7 +17,7 @@ from sapa.webhooks.sender import WebhookSender
 from sapa.work.loops import repeat, wait_for_due
 from sapa.work.metrics import PROBES
 
-MOST_AT_ONCE = 100
+MAX_AT_ONCE = 100
 PAUSE_SECONDS = 1.0
 STOP_SECONDS = 20.0
 # Longer than an attempt can take.
@@ -36,9 +36,9 @@ async def probe_suspended(context: AppContext, stopping: asyncio.Event) -> None:
     async def step(wakeup: Wakeup) -> None:
         wakeup.begin()
         async with context.database.connection() as db:
-            due = await queries.list_due(db, MOST_AT_ONCE)
+            due = await queries.list_due(db, MAX_AT_ONCE)
         for probe in due:
-            if probe not in running and len(running) < MOST_AT_ONCE:
+            if probe not in running and len(running) < MAX_AT_ONCE:
                 running[probe] = asyncio.create_task(_probe(context, sender, probe))
         await wait_for_due(wakeup, running, stopping)
 

@@ -77,7 +77,7 @@ class Instagram:
         reports=frozenset({"sent", "read", "failed"}),
         identities=(IGSID,),
         per_second=300,
-        most_callback_bytes=meta.MOST_CALLBACK_BYTES,
+        max_callback_bytes=meta.MAX_CALLBACK_BYTES,
         media_per_second=10,
         has_quotes=True,
         longest_link_body=0,
@@ -109,8 +109,8 @@ class Instagram:
         path = f"{connection.account['instagram_id']}/message_attachments"
         return await social.upload_file(connection, path, type, file, platform="instagram")
 
-    async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
-        return await meta.fetch_media(connection, media, most_bytes)
+    async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, max_bytes: int) -> tuple[str, bytes]:
+        return await meta.fetch_media(connection, media, max_bytes)
 
     def confirm(self, credentials: Mapping[str, str], query: Mapping[str, str]) -> str | None:
         return meta.confirm(credentials, query)

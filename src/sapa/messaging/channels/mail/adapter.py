@@ -83,10 +83,10 @@ class Mail:
         reports=frozenset({"sent", "failed"}),
         identities=(EMAIL,),
         per_second=20,
-        most_callback_bytes=32 * 1_048_576,
+        max_callback_bytes=32 * 1_048_576,
         longest_link_body=0,
         has_attachments=True,
-        most_files=10,
+        max_files=10,
         has_threads=True,
         has_quotes=True,
         has_unsubscribe_links=True,
@@ -105,9 +105,9 @@ class Mail:
     ) -> SendReceipt | SendRefusal | SendDeferral:
         return await submission.submit(connection, message)
 
-    async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
+    async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, max_bytes: int) -> tuple[str, bytes]:
         """Attachments come with the mail."""
-        if media.content is None or len(media.content) > most_bytes:
+        if media.content is None or len(media.content) > max_bytes:
             raise Unclear("the file is no longer stored, or is too large")
         return media.mime_type or "application/octet-stream", media.content
 

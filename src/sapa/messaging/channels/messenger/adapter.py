@@ -84,7 +84,7 @@ class Messenger:
         reports=frozenset({"sent", "delivered", "read", "failed"}),
         identities=(PSID,),
         per_second=300,
-        most_callback_bytes=meta.MOST_CALLBACK_BYTES,
+        max_callback_bytes=meta.MAX_CALLBACK_BYTES,
         media_per_second=10,
         longest_link_body=LONGEST_LINK_BODY,
         has_quotes=True,
@@ -115,8 +115,8 @@ class Messenger:
         path = f"{connection.account['page_id']}/message_attachments"
         return await social.upload_file(connection, path, type, file)
 
-    async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
-        return await meta.fetch_media(connection, media, most_bytes)
+    async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, max_bytes: int) -> tuple[str, bytes]:
+        return await meta.fetch_media(connection, media, max_bytes)
 
     def confirm(self, credentials: Mapping[str, str], query: Mapping[str, str]) -> str | None:
         return meta.confirm(credentials, query)

@@ -72,11 +72,11 @@ class TikTok:
         files={"image": FileRule(MAX_PICTURE_BYTES, frozenset({"image/jpeg", "image/png"}))},
         longest_text=6000,
         window=timedelta(hours=48),
-        most_in_window=10,
+        max_in_window=10,
         reports=frozenset({"sent", "read", "failed"}),
         identities=(CONVERSATION,),
         per_second=10,
-        most_callback_bytes=1_048_576,
+        max_callback_bytes=1_048_576,
         has_captions=False,
         longest_link_body=0,
         has_quotes=True,
@@ -102,7 +102,7 @@ class TikTok:
     ) -> str | SendRefusal | None:
         return await _upload(connection, b"".join([piece async for piece in file.read()]))
 
-    async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
+    async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, max_bytes: int) -> tuple[str, bytes]:
         conversation_id, message_id, media_id = (media.media_id or "").split(" ")
         body = {
             "business_id": connection.account["business_id"],
@@ -115,7 +115,7 @@ class TikTok:
         url = None if isinstance(found, SendRefusal) else text(found, "download_url")
         if url is None:
             raise Unclear("the channel returned no URL for the file")
-        return await download(connection, url, None, most_bytes, {"x-user": connection.credentials["access_token"]})
+        return await download(connection, url, None, max_bytes, {"x-user": connection.credentials["access_token"]})
 
     def confirm(self, credentials: Mapping[str, str], query: Mapping[str, str]) -> str | None:
         return None

@@ -11,7 +11,7 @@ from sapa.messaging.channels.reading import Node, find_seconds, node, nodes, tex
 from sapa.messaging.channels.whatsapp.people import only_digits
 from sapa.messaging.channels.whatsapp.ratings import parse_limit, shorten
 
-MOST_WARNINGS = 20
+MAX_WARNINGS = 20
 LONGEST_MESSAGE = 1_000
 
 _SEVERITIES: Mapping[str, WarningSeverity] = {"INFORMATIONAL": "info", "WARNING": "warning", "CRITICAL": "critical"}
@@ -60,7 +60,7 @@ def _read_account(value: Node, at: datetime) -> AccountReport:
     states = texts(value, "ban_info", "waba_ban_state") or [text(value, "ban_info", "waba_ban_state") or ""]
     if REINSTATED in states:
         return AccountReport(at, warnings=[_end(event, REINSTATED)])
-    restrictions = nodes(value, "restriction_info")[:MOST_WARNINGS]
+    restrictions = nodes(value, "restriction_info")[:MAX_WARNINGS]
     if restrictions:
         return AccountReport(at, warnings=[_read_restriction(event, restriction) for restriction in restrictions])
     details = [*states, text(value, "ban_info", "waba_ban_date"), *_list_words(node(value, "violation_info")),
@@ -119,7 +119,7 @@ def _describe(code: str, details: Sequence[str | None]) -> str:
 
 
 def _list_words(value: Node) -> Sequence[str]:
-    return [word for name in value if (word := text(value, name)) is not None][:MOST_WARNINGS]
+    return [word for name in value if (word := text(value, name)) is not None][:MAX_WARNINGS]
 
 
 ACCOUNT_FIELDS: Mapping[str, Callable[[Node, datetime], AccountReport]] = {

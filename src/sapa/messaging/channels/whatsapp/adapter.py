@@ -46,7 +46,7 @@ CAPABILITIES = Capabilities(
     identities=(PHONE, WA_ID, BSUID),
     per_second=80,
     high_per_second=1_000,
-    most_callback_bytes=meta.MOST_CALLBACK_BYTES,
+    max_callback_bytes=meta.MAX_CALLBACK_BYTES,
     needs_approved_templates=True,
     longest_caption=1024,
     interactives=frozenset(get_args(Interactive)),
@@ -126,8 +126,8 @@ class WhatsApp:
     ) -> str | SendRefusal | None:
         return await upload_file(connection, file)
 
-    async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
-        return await meta.fetch_media(connection, media, most_bytes)
+    async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, max_bytes: int) -> tuple[str, bytes]:
+        return await meta.fetch_media(connection, media, max_bytes)
 
     def confirm(self, credentials: Mapping[str, str], query: Mapping[str, str]) -> str | None:
         return meta.confirm(credentials, query)

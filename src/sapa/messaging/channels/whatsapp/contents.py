@@ -26,7 +26,7 @@ from sapa.messaging.channels.received_parts import (
 from sapa.values.json import encode_document, to_storable
 
 MAX_ANSWER_LENGTH = 4096
-MOST_UNITS = 2**31 - 1
+MAX_UNITS = 2**31 - 1
 MAX_DIGITS = 15
 
 
@@ -151,7 +151,7 @@ def _order(part: Node, kind: str) -> Contents:
 def _cart_item(item: Node) -> CartItem:
     """A quantity or price that nobody can mean is left out; an exponent would make it a number of any length."""
     quantity, price = number(item, "quantity"), number(item, "item_price")
-    is_count = quantity is not None and 0 < quantity <= MOST_UNITS and quantity == int(quantity)
+    is_count = quantity is not None and 0 < quantity <= MAX_UNITS and quantity == int(quantity)
     is_price = price is not None and abs(price.adjusted()) <= MAX_DIGITS
     return CartItem(
         product_id=text(item, "product_retailer_id") or "?",

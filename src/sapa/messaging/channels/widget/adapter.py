@@ -79,7 +79,7 @@ class Widget:
     capabilities = Capabilities(
         sends=frozenset({"message", "template", "media", "interactive"}),
         files=dict.fromkeys(MEDIA_TYPES, FileRule(100 * 1_048_576)),
-        most_files=10,
+        max_files=10,
         longest_text=4096,
         window=None,
         reports=frozenset({"sent", "delivered", "read"}),
@@ -118,7 +118,7 @@ class Widget:
         url, content = f"{connection.address}/messages", calls.build_handed(message)
         return calls.parse_receipt(await connection.client.call("POST", url, headers=headers, content=content))
 
-    async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
+    async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, max_bytes: int) -> tuple[str, bytes]:
         raise NotSent("visitors send no files")
 
     def confirm(self, credentials: Mapping[str, str], query: Mapping[str, str]) -> str | None:

@@ -89,7 +89,7 @@ def _build_offer(price: wire.Price, shipment: ShipmentRequest) -> ServiceOffer:
         insurance_fee=insurance_fee,
         insurance_required=bool(price.force_insurance),
         cod=has_cod,
-        cod_limits=CashLimits(wire.LEAST_COD, wire.MOST_COD) if has_cod else None,
+        cod_limits=CashLimits(wire.MIN_COD, wire.MAX_COD) if has_cod else None,
         cod_fee=_find_cod_fee(price, shipment, insurance_fee) if has_cod else None,
         package_handover=("PICKUP", "DROP_OFF") if price.drop else ("PICKUP",),
     )
@@ -387,4 +387,4 @@ def _build_measures(parcel: Parcel) -> dict[str, int]:
 
 
 def _build_value(parcel: Parcel) -> int:
-    return max(wire.LEAST_VALUE, whole(parcel.item_value))
+    return max(wire.MIN_VALUE, whole(parcel.item_value))

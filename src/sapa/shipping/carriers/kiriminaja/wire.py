@@ -16,7 +16,7 @@ PRINT = "/api/mitra/v6.1/awb/print"
 COURIERS_PATH = "/api/mitra/couriers"
 PAYMENT = "/api/mitra/v2/get_payment"
 
-LEAST_COD, MOST_COD = Decimal(10_000), Decimal(3_000_000)
+MIN_COD, MAX_COD = Decimal(10_000), Decimal(3_000_000)
 """What its couriers collect on delivery, by its own shop plugin."""
 COD_TAX = Decimal("1.11")
 """The fee for cash on delivery includes 11 % tax; its rate does not."""
@@ -33,7 +33,7 @@ COURIERS = ["jne", "jnt", "sicepat", "anteraja", "idx", "ninja", "lion", "posind
 """The couriers to ask for prices; those that an account does not have are left out of the response."""
 
 PACKAGE_TYPE = 7
-LEAST_VALUE = 1_000
+MIN_VALUE = 1_000
 LONGEST_NOTE = 50
 LONGEST_NAME = 50
 LONGEST_PHONE = 13
