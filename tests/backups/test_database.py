@@ -170,6 +170,7 @@ def test_an_upgrade_that_was_interrupted_at_its_end_is_finished(fresh: Path) -> 
     assert "pg.12" in sapa(fresh, "database", "upgrade", "--remove-old").out
 
 
+@pytest.mark.long
 def test_what_an_upgrade_lacks_is_named(fresh: Path, tmp_path: Path) -> None:
     copy_prepared(fresh)
     assert "already" in sapa(fresh, "database", "upgrade").out

@@ -78,6 +78,7 @@ async def test_an_instant_between_two_changes_is_restored(parent: Path) -> None:
     assert unclear.startswith("--until must be an instant with an offset")
 
 
+@pytest.mark.long
 async def test_a_server_that_does_not_archive_yet_is_not_copied(parent: Path) -> None:
     data, archive = parent / "data", parent / "archive"
     copy_prepared(data)
@@ -96,6 +97,7 @@ def test_an_archive_in_the_wrong_folder_is_refused(parent: Path) -> None:
     assert list(parent.iterdir()) == []
 
 
+@pytest.mark.long
 def test_a_base_copy_has_the_key_that_replaced_that_of_the_data_folder(parent: Path) -> None:
     data, archive = parent / "data", parent / "archive"
     key = base64.b64encode(os.urandom(32)).decode()

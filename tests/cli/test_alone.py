@@ -53,6 +53,7 @@ def test_migrate_says_what_it_did_and_then_that_there_is_nothing_to_do(tmp_path:
     assert second.out == "The schema is up to date.\n"
 
 
+@pytest.mark.long
 def test_commands_at_the_same_time_take_turns(data: Path) -> None:
     with ThreadPoolExecutor(3) as pool:
         runs = [pool.submit(sapa_process, data, "company", "create", f"Toko {n}", "--json") for n in range(3)]

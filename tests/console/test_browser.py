@@ -111,6 +111,7 @@ async def test_a_reloaded_page_shows_a_secret_no_more_and_makes_no_other(page: P
     assert await page.locator("tbody tr").count() == 1
 
 
+@pytest.mark.long
 async def test_a_webhook_delivers_fails_is_suspended_and_goes_on(
     page: Page, post_office: Installation, post: Database, client: Environments, station: Station
 ) -> None:

@@ -85,6 +85,7 @@ async def wait_for_ticket(desk: Desk, text: str) -> str:
     return await eventually(look)
 
 
+@pytest.mark.long
 async def test_a_first_name_that_many_have_and_contacts_of_every_channel_are_found_under_one_name(
     page: Page, shop: Shop
 ) -> None:
@@ -161,6 +162,7 @@ async def test_a_store_needs_a_whole_area_in_its_own_city(page: Page, shop: Shop
     assert (await shop.sandbox.get("/shipping/store-locations")).json()["meta"]["total"] == 1
 
 
+@pytest.mark.long
 async def test_an_invited_agent_gets_a_conversation_at_once_and_joins_in_indonesian(
     page: Page, shop: Shop, browser: Browser, installation: Installation
 ) -> None:

@@ -98,6 +98,7 @@ async def test_who_signs_in_after_somebody_in_the_same_tab_neither_sees_nor_send
         await expect(page.locator(NOTE)).to_have_value("Catatan Sari")
 
 
+@pytest.mark.long
 async def test_what_was_typed_offline_replaces_nothing_of_another_device(
     browser: Browser, installation: Installation, database: Database, desk: Desk, email: str
 ) -> None:

@@ -110,6 +110,7 @@ async def sign_in_again(page: Page, email: str) -> None:
     await page.click("button.main")
 
 
+@pytest.mark.long
 async def test_what_was_typed_survives_other_messages_a_reload_another_device_and_an_expired_session(
     browser: Browser, installation: Installation, database: Database, desk: Desk, email: str
 ) -> None:

@@ -195,6 +195,7 @@ async def test_what_is_typed_while_sending_stays_and_what_was_not_sent_is_told_w
         await expect(unsent).to_have_text("Not sent to Sandbox customer. Open")
 
 
+@pytest.mark.long
 async def test_offline_and_on_a_phone(
     browser: Browser, installation: Installation, database: Database, desk: Desk, email: str
 ) -> None:

@@ -29,6 +29,7 @@ async def email(database: Database, company: Environments) -> str:
     return await make_person(database, company, Role.AGENT)
 
 
+@pytest.mark.long
 async def test_days_films_and_messages_that_failed(
     browser: Browser, installation: Installation, database: Database, desk: Desk, email: str
 ) -> None:

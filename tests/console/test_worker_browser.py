@@ -139,6 +139,7 @@ async def test_a_notification_opens_its_conversation_and_signing_out_ends_the_wo
         await eventually(has_ended)
 
 
+@pytest.mark.long
 async def test_conversations_are_answered_as_without_a_worker(
     browser: Browser, installation: Installation, database: Database, desk: Desk, email: str
 ) -> None:

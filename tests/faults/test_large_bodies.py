@@ -55,6 +55,7 @@ def server(installation: Installation) -> Iterator[ApiServer]:
         yield running
 
 
+@pytest.mark.long
 async def test_bodies_of_strangers_are_not_kept(
     installation: Installation, database: Database, company: Environments, server: ApiServer
 ) -> None:

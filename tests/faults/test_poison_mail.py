@@ -57,6 +57,7 @@ def build_poison(shape: str, company_id: int) -> bytes:
     return f"From: mallory@example.net\r\nX-Company: {company_id}\r\n".encode() + SHAPES[shape](SIZE)
 
 
+@pytest.mark.long
 async def test_poison_in_three_companies_stops_none(
     victim: Installation, database: Database, companies: Sequence[Environments]
 ) -> None:

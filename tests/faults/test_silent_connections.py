@@ -87,6 +87,7 @@ def test_the_soft_limit_of_files_is_raised(installation: Installation) -> None:
         assert soft == hard
 
 
+@pytest.mark.long
 def test_an_address_keeps_its_newest_connections_and_others_are_not_touched(installation: Installation) -> None:
     with run_api(installation, **TIGHT) as api, silent(api) as connect:
         other = connect(5)

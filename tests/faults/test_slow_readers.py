@@ -48,6 +48,7 @@ async def fill(installation: Installation, database: Database, company: Environm
         return f"sapa_session={owner.cookies['sapa_session']}"
 
 
+@pytest.mark.long
 async def test_readers_that_fall_asleep_hold_no_connection_of_the_api(
     installation: Installation, database: Database, company: Environments, server: ApiServer
 ) -> None:

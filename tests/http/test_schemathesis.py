@@ -63,9 +63,9 @@ async def introduce(installation: Installation, key: str) -> None:
 
 
 def choose_paths(base: Base) -> list[str]:
-    """All of them in `make test-long`, every fourth otherwise."""
+    """All of them in `make test-long`, every eighth otherwise."""
     paths = sorted({operation.path for operation in operations_of(base)})
-    return paths if depth.is_long() else paths[::4]
+    return paths if depth.is_long() else paths[::8]
 
 
 @pytest.mark.parametrize("base", [base for base in Base if operations_of(base)])

@@ -166,6 +166,7 @@ async def test_an_order_that_was_fulfilled_and_then_cancelled_stays_fulfilled(
     assert (order["status"], order["fulfillmentStatus"], order["tags"]) == ("active", "fulfilled", ["cancelled"])
 
 
+@pytest.mark.long
 async def test_a_customer_is_found_by_external_id_then_e_mail_address_then_phone_number(
     installation: Installation, company: Environments, api: httpx.AsyncClient, tmp_path: Path
 ) -> None:
@@ -227,6 +228,7 @@ async def test_dates_without_an_offset_are_the_companys(
     assert order["total"] == 50000
 
 
+@pytest.mark.long
 async def test_variants_without_a_sku_are_imported_once(
     installation: Installation, company: Environments, api: httpx.AsyncClient, tmp_path: Path
 ) -> None:

@@ -64,7 +64,7 @@ def count_calls(content: bytes) -> int:
 @pytest.mark.parametrize(
     "line",
     [
-        pytest.param(b'x"y,"z\n', id="never closed"),
+        pytest.param(b'x"y,"z\n', id="never closed", marks=pytest.mark.long),
         pytest.param(b'a",b,"c\n', id="closed at the end, too many cells", marks=pytest.mark.long),
         pytest.param(b'"x\n', id="text behind", marks=pytest.mark.long),
         pytest.param(b'x,"y\n', id="open", marks=pytest.mark.long),

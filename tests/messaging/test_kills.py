@@ -39,6 +39,7 @@ async def company(database: Database) -> Environments:
     return await make_company(database)
 
 
+@pytest.mark.long
 @pytest.mark.one_server("looks for waiting locks, which are on the machine that has the rows")
 async def test_a_report_settles_the_message_of_a_killed_process(
     victim: Installation, database: Database, company: Environments

@@ -154,6 +154,7 @@ async def test_what_is_secret_is_closed_to_others(fresh: Path) -> None:
                 await asyncpg.connect(user=role, password="guess", database="sapa", host=str(server.socket_folder))
 
 
+@pytest.mark.long
 async def test_later_start_keeps_data_and_passwords(data: Path) -> None:
     async with open_embedded(data) as first:
         await leave_mark(first.owner_url)
@@ -227,6 +228,7 @@ async def test_kill_of_the_server_is_recovered_by_the_next_start(data: Path) -> 
         assert await has_mark(successor.owner_url)
 
 
+@pytest.mark.long
 async def test_long_path_gets_its_socket_in_a_short_private_folder(fresh: Path) -> None:
     copy_prepared(fresh / ("x" * 100))
     async with open_embedded(fresh / ("x" * 100)) as server:
@@ -246,6 +248,7 @@ async def test_socket_folder_open_to_others_is_refused(fresh: Path) -> None:
     folder.rmdir()
 
 
+@pytest.mark.long
 async def test_command_uses_the_server_of_serve_and_leaves_it_running(data: Path) -> None:
     async with holding(data, "serve"):
         postmaster = recorded_pid(data)
@@ -255,6 +258,7 @@ async def test_command_uses_the_server_of_serve_and_leaves_it_running(data: Path
         assert is_running(postmaster)
 
 
+@pytest.mark.long
 async def test_command_waits_for_another_command_and_then_starts_its_own_server(data: Path) -> None:
     ran: list[int] = []
 
@@ -303,6 +307,7 @@ async def test_file_instead_of_the_folder_is_reported_in_a_sentence(fresh: Path)
             pass
 
 
+@pytest.mark.long
 @AS_ROOT
 async def test_closed_parents_stay_closed_and_the_server_still_dies_with_its_holder(fresh: Path) -> None:
     fresh.parent.chmod(0o700)
@@ -324,6 +329,7 @@ async def test_ordinary_user(fresh: Path) -> None:
         assert (fresh / "pg").stat().st_uid == (fresh / "secrets.json").stat().st_uid == nobody.pw_uid
 
 
+@pytest.mark.long
 async def test_the_servers_limit_follows_from_the_processes(fresh: Path) -> None:
     settings = read_settings({"SAPA_PROCESSES": "9", "SAPA_DATABASE_POOL": "20", "SAPA_WORKER_POOL": "30"})
     assert count_connections(settings) == 9 * (20 + 6 + 1) + 1 + 30 + 6 + 1

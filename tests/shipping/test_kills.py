@@ -254,11 +254,11 @@ PLACES = {
 }  # fmt: skip
 
 
-MAX_TELLING = "after the answer, before it is noted"
+MOST_TELLING = "after the answer, before it is noted"
 
 
 @pytest.mark.parametrize(
-    "place", [pytest.param(place, marks=[] if place == MAX_TELLING else pytest.mark.long) for place in PLACES]
+    "place", [pytest.param(place, marks=[] if place == MOST_TELLING else pytest.mark.long) for place in PLACES]
 )
 async def test_killed_at_the_database(
     victim: Installation,

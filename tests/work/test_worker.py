@@ -216,6 +216,7 @@ async def test_two_workers_fold_every_change_once(scratch: Scratch, database: Da
     assert "job failed" not in (tmp_path / "first").read_text() + (tmp_path / "second").read_text()
 
 
+@pytest.mark.long
 async def test_a_worker_outlives_the_absence_of_its_database(
     scratch: Scratch, database: Database, tmp_path: Path
 ) -> None:

@@ -43,6 +43,7 @@ async def context(victim: Installation, database: Database) -> AsyncIterator[App
     await created.close()
 
 
+@pytest.mark.long
 async def test_nothing_is_left_of_an_upload_without_a_send(
     victim: Installation, database: Database, company: Environments, context: AppContext
 ) -> None:

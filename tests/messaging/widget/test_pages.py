@@ -103,6 +103,7 @@ async def test_the_snippet_of_a_test_environment_can_be_asked_for(
     assert "shown when the channel is connected" in refused.sentence()
 
 
+@pytest.mark.long
 @pytest.mark.processes
 async def test_open_pages_do_not_delay_a_shutdown(tmp_path: Path) -> None:
     installation = start_installation(tmp_path / "data", SAPA_PROCESSES="1")

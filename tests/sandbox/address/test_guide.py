@@ -50,6 +50,7 @@ async def run(
     return output.decode()
 
 
+@pytest.mark.long
 async def test_curl_subscribes_and_sends(called_back: OutsideProgram, receiver: CallbackReceiver) -> None:
     shell = ("bash", "-e")
     callback = {"CALLBACK": receiver.address + "/", "VERIFY_TOKEN": VERIFY_TOKEN}

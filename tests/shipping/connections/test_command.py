@@ -115,6 +115,7 @@ def test_a_credential_that_cannot_be_read_is_not_repeated(
     assert KEY not in outcome.out + outcome.err
 
 
+@pytest.mark.long
 def test_the_command_in_a_process_of_its_own(installation: Installation, company: Environments) -> None:
     """Without a terminal nothing is asked for."""
     arguments = ("carrier", "connect", "--company", str(company.live), "--provider", "ev_courier")

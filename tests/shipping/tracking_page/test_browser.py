@@ -12,7 +12,7 @@ from tests.conftest import Installation
 from tests.shipping import parcels
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", [pytest.param("light", marks=pytest.mark.long), "dark"])
 async def test_everybody_can_read_a_page_on_a_small_phone_without_scripts(
     sandbox: httpx.AsyncClient, installation: Installation, browser: Browser, scheme: Literal["light", "dark"]
 ) -> None:

@@ -67,6 +67,7 @@ def test_a_new_endpoint_is_shown_with_its_secret(installation: Installation, com
     assert listed == [{name: made[name] for name in made if name != "secret"}] == [show(installation, made["id"])]
 
 
+@pytest.mark.long
 def test_the_command_works_in_a_process_of_its_own(installation: Installation, company: Environments) -> None:
     arguments = ["webhook", "create", "--company", str(company.test), "--url", URL, "--all-events", "--json"]
     made = sapa_process(installation.data, *arguments).json()

@@ -224,6 +224,7 @@ async def test_an_own_token_that_was_revoked_is_replaced(
         await terminal.tells("event")
 
 
+@pytest.mark.long
 async def test_a_forward_that_fails_is_shown_and_tried_again(
     victim: Installation, company: Environments, api: httpx.AsyncClient, shop: Shop, tmp_path: Path
 ) -> None:
@@ -366,6 +367,7 @@ async def test_a_forward_that_never_succeeds_is_abandoned_and_reported(
     assert len(shop.arrivals) == 3
 
 
+@pytest.mark.long
 def test_received_ids_are_remembered_for_as_long_as_a_stream_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forwarding, "_MAX_IDS", 10)
     received = ReceivedEvents()

@@ -252,6 +252,7 @@ async def own(tmp_path: Path) -> AsyncIterator[Installation]:
             await asyncio.to_thread(stop_installation, running)
 
 
+@pytest.mark.long
 async def test_listeners_that_leave_free_their_streams_and_a_stop_ends_the_others(own: Installation) -> None:
     async with open_database(own.server.app_url) as database:
         token = await make_token(database, (await make_company(database)).live)

@@ -17,6 +17,7 @@ OLD_ENDPOINTS = """
                       AS e (id, status, missed)"""
 
 
+@pytest.mark.long
 @pytest.mark.one_server("migrates a database that is not distributed yet")
 async def test_existing_endpoints_resume_by_themselves_unless_they_failed_long_ago(installation: Installation) -> None:
     (migration,) = [one for one in list_migrations() if one.name.endswith("_webhook_probes")]
