@@ -206,9 +206,7 @@ async def open_ledgers(
 ) -> dict[str, WalletLedger]:
     """The ledgers of many customers, by customer; a customer who was deleted and never had points has none."""
     wallets = {wallet_id_of(id): id for id in customer_ids}
-    if len(wallets) > 1:
-        await queries.create_wallets(tx, company.id, wallets)
-    balances = await queries.lock_wallets(tx, company.id, list(wallets))
+    balances = await queries.lock_all_wallets(tx, company.id, list(wallets))
     if not balances:
         await queries.create_wallets(tx, company.id, wallets)
         balances = await queries.lock_wallets(tx, company.id, list(wallets))

@@ -38,8 +38,8 @@ _SHOWN = {
 ENTRY_COLUMNS = ", ".join(_SHOWN.get(name, name) for name in LedgerEntry.__struct_fields__)
 
 # A wallet is as old as its customer, though it is stored at its first use. A concurrent delete of the customer waits
-# for the lock, and then finds the wallet. Whoever needs several wallets creates those that are missing before locking
-# any: an insert waits for another one of the same wallet, out of the order in which wallets are locked.
+# for the lock, and then finds the wallet. Missing wallets are created before any is locked: an insert waits for
+# another one of the same wallet, out of the order in which wallets are locked.
 CREATE_WALLETS = sql(
     """
     INSERT INTO loyalty_wallets (company_id, id, customer_id, created_at, updated_at)
@@ -57,6 +57,17 @@ LOCK_WALLETS = sql(
     SELECT {BALANCE_COLUMNS}
       FROM loyalty_wallets
      WHERE company_id = $1 AND id = ANY($2::text[])
+     ORDER BY id
+       FOR NO KEY UPDATE""",
+    row=Balance,
+)
+
+LOCK_ALL_WALLETS = sql(
+    f"""
+    SELECT {BALANCE_COLUMNS}
+      FROM loyalty_wallets
+     WHERE company_id = $1 AND id = ANY($2::text[])
+       AND (SELECT count(*) FROM loyalty_wallets WHERE company_id = $1 AND id = ANY($2::text[])) = cardinality($2)
      ORDER BY id
        FOR NO KEY UPDATE""",
     row=Balance,
@@ -326,6 +337,11 @@ async def create_wallets(tx: Tx, company_id: int, wallets: Mapping[str, str]) ->
 async def lock_wallets(tx: Tx, company_id: int, wallet_ids: Sequence[str]) -> list[Balance]:
     """In the order of their ids, so that two transactions never wait for each other."""
     return await LOCK_WALLETS.all(tx, company_id, wallet_ids)
+
+
+async def lock_all_wallets(tx: Tx, company_id: int, wallet_ids: Sequence[str]) -> list[Balance]:
+    """Like `lock_wallets`; locks and returns none unless all exist."""
+    return await LOCK_ALL_WALLETS.all(tx, company_id, wallet_ids)
 
 
 async def list_program_states(tx: Tx, company_id: int, balances: Sequence[Balance]) -> list[ProgramState]:
