@@ -105,12 +105,17 @@ LIST_REMITTED = sql(
      WHERE company_id = $1 AND cod_amount IS NOT NULL AND cod_remitted_at IS NOT NULL AND reference = ANY($2)"""
 )
 
+# A batch is locked in the order in which all who change several shipments lock them.
 DETACH_STORE = sql(
     f"""
     UPDATE shipments
        SET store_location_id = NULL, updated_at = GREATEST(statement_timestamp(), updated_at)
      WHERE company_id = $1 AND id = ANY(ARRAY(
-           SELECT id FROM shipments WHERE company_id = $1 AND store_location_id = $2 LIMIT $3 FOR UPDATE))
+           SELECT id FROM shipments
+            WHERE company_id = $1 AND store_location_id = $2 AND id = ANY(ARRAY(
+                  SELECT id FROM shipments WHERE company_id = $1 AND store_location_id = $2 LIMIT $3))
+            ORDER BY id
+              FOR UPDATE))
     RETURNING {COLUMNS}""",
     row=Shipment,
 )

@@ -45,14 +45,18 @@ DELETE = sql(
 
 LOCK_MANY = sql("SELECT id FROM ticket_labels WHERE company_id = $1 AND id = ANY($2::text[]) ORDER BY id FOR SHARE")
 
-# In the order in which all who change several tickets lock them.
+# A batch is locked in the order in which all who change several tickets lock them.
 REMOVE_FROM_TICKETS = sql(
     """
     UPDATE tickets SET label_ids = array_remove(label_ids, $2)
      WHERE company_id = $1 AND id = ANY(ARRAY(
            SELECT id FROM tickets
-            WHERE company_id = $1 AND label_ids <> '{}' AND label_ids @> ARRAY[$2::text]
-            ORDER BY id LIMIT $3 FOR UPDATE))"""
+            WHERE company_id = $1 AND label_ids @> ARRAY[$2::text] AND id = ANY(ARRAY(
+                  SELECT id FROM tickets
+                   WHERE company_id = $1 AND label_ids <> '{}' AND label_ids @> ARRAY[$2::text]
+                   LIMIT $3))
+            ORDER BY id
+              FOR UPDATE))"""
 )
 
 LISTING = Listing(

@@ -45,12 +45,16 @@ DELETE = sql(
 
 LOCK = sql(f"SELECT {COLUMNS} FROM teams WHERE company_id = $1 AND id = $2 FOR SHARE", row=AgentTeam)
 
-# In the order in which all who change several tickets lock them.
+# A batch is locked in the order in which all who change several tickets lock them.
 REMOVE_FROM_TICKETS = sql(
     """
     UPDATE tickets SET team_id = NULL
      WHERE company_id = $1 AND id = ANY(ARRAY(
-           SELECT id FROM tickets WHERE company_id = $1 AND team_id = $2 ORDER BY id LIMIT $3 FOR UPDATE))"""
+           SELECT id FROM tickets
+            WHERE company_id = $1 AND team_id = $2 AND id = ANY(ARRAY(
+                  SELECT id FROM tickets WHERE company_id = $1 AND team_id = $2 LIMIT $3))
+            ORDER BY id
+              FOR UPDATE))"""
 )
 
 LISTING = Listing(
